@@ -1,0 +1,33 @@
+# The two commands of the README are `make demo` and `make test`; each does all its own set-up.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BACKEND ?= memory
+
+.PHONY: demo test check lock clean
+
+demo: $(VENV)/.installed ## Apply a ServingFleet on a local cluster and watch replicas follow the load
+	$(BIN)/fleetline demo --backend $(BACKEND)
+
+test: $(VENV)/.installed ## Run the tests (under 10 minutes on two cores)
+	$(BIN)/python -m pytest -n 2 -m "not slow and not controlplane"
+
+check: $(VENV)/.installed ## Formatting, lint, types, import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+lock: ## Resolve the dependencies anew, with hashes
+	uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --generate-hashes \
+		--no-emit-index-url --no-header --quiet --output-file requirements.lock
+
+clean: ## Remove everything that the commands above made
+	rm -rf $(VENV) build .tools .pytest_cache .mypy_cache .ruff_cache

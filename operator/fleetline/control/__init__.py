@@ -1,0 +1,1 @@
+"""One turn of the loop: observe, model, decide, act; over small ports."""

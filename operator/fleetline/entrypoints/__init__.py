@@ -1,0 +1,1 @@
+"""Who is calling: kopf, or a person at the command line."""

@@ -1,0 +1,38 @@
+"""
+The command line, `fleetline` or `kubectl fleetline`: one module a command, composed here.
+
+Exit codes: 0 ok, 1 a negative finding, 2 wrong use.
+"""
+
+import importlib
+import sys
+
+import typer
+
+from fleetline.errors import FleetlineError
+
+COMMANDS: tuple[str, ...] = ()
+"""Modules of `fleetline.entrypoints.commands`; each has a function `register(app)`."""
+
+
+def build() -> typer.Typer:
+    """Compose the application from its commands."""
+    app = typer.Typer(
+        name="fleetline",
+        help="Size LLM serving fleets to their latency objective.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=True,
+    )
+    for command in COMMANDS:
+        importlib.import_module(f"fleetline.entrypoints.commands.{command}").register(app)
+    return app
+
+
+def main() -> None:
+    """Run one command; print what a person has to mend as one line."""
+    try:
+        build()()
+    except FleetlineError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,1 @@
+"""How many replicas should there be?  A situation in, a decision out."""

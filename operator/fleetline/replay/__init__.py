@@ -1,0 +1,1 @@
+"""How would it have gone?  Any policy on any trace, in virtual time."""
