@@ -1,0 +1,1 @@
+"""The real etcd, kube-apiserver, controller-manager and scheduler, built from Go modules."""
