@@ -33,7 +33,24 @@ class Architecture:
     experts_per_token: int = 0
     expert_parameters: float = 0.0
     """Weights of all routed experts of all layers. [values]"""
+    tied_embeddings: bool = False
+    """Whether the input embedding is the output projection, stored once."""
     max_context_tokens: int = 131_072
+
+    @property
+    def embedding_parameters(self) -> float:
+        """Input embedding: a table that is looked up, neither read nor multiplied. [values]"""
+        return 0.0 if self.tied_embeddings else float(self.vocabulary_size * self.hidden_size)
+
+    @property
+    def shared_parameters(self) -> float:
+        """Weights that every step reads: all but the routed experts and the lookup. [values]"""
+        return max(0.0, self.parameters - self.expert_parameters - self.embedding_parameters)
+
+    @property
+    def all_kv_values_per_token(self) -> float:
+        """Cached values per token in all layers. [values/token]"""
+        return self.kv_values_per_token + self.window_kv_values_per_token
 
     def __post_init__(self) -> None:
         """Refuse what would make every formula meaningless."""

@@ -48,6 +48,11 @@ class Replica:
         """Accelerators that one replica occupies."""
         return self.tensor_parallel * self.pipeline_parallel * self.data_parallel
 
+    @property
+    def lanes(self) -> int:
+        """Batches that run side by side: data-parallel ranks times pipeline micro-batches."""
+        return self.data_parallel * self.pipeline_parallel
+
     def __post_init__(self) -> None:
         """Refuse what would make every formula meaningless."""
         counts = ("tensor_parallel", "pipeline_parallel", "data_parallel", "max_sequences")

@@ -1,0 +1,142 @@
+"""
+Many questions at once: the coefficients of replicas and workloads, stacked into arrays.
+
+Axes: question, point of a grid of concurrencies, kind of request. A single question is a stack of one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetline.model.kv_cache import kv_capacity_tokens
+from fleetline.model.replica import Replica
+from fleetline.model.roofline import step_time
+from fleetline.model.step_time import StepTime
+from fleetline.model.workload import TokenLengths, Workload
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """A few representative kinds of requests, axis last."""
+
+    prompt_tokens: Array
+    """Part of the prompt that has to be computed. [tokens]"""
+    cached_tokens: Array
+    output_tokens: Array
+    weights: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """Coefficients of the step time and of the workload, shape (questions, 1) each."""
+
+    step: dict[str, Array]
+    kinds: Kinds
+    """Shape (questions, 1, kinds)."""
+    dispersion: Array
+    max_sequences: Array
+    step_token_budget: Array
+    kv_capacity_tokens: Array
+    lanes: Array
+    """Lanes per replica."""
+    replicas: Array
+    """Replicas behind one router."""
+
+    @classmethod
+    def of(cls, questions: Sequence[tuple[Replica, Workload, float]]) -> Self:
+        """Stack (replica, workload, replicas behind one router)."""
+        steps = [step_time(replica) for replica, _, _ in questions]
+        kinds = [condensed(workload.lengths) for _, workload, _ in questions]
+        return cls(
+            step={
+                field.name: _column([getattr(step, field.name) for step in steps])
+                for field in fields(StepTime)
+            },
+            kinds=_stack(kinds),
+            dispersion=_column([workload.dispersion for _, workload, _ in questions]),
+            max_sequences=_column([replica.max_sequences for replica, _, _ in questions]),
+            step_token_budget=_column([replica.step_token_budget for replica, _, _ in questions]),
+            kv_capacity_tokens=_column(
+                [kv_capacity_tokens(replica) for replica, _, _ in questions]
+            ),
+            lanes=_column([replica.lanes for replica, _, _ in questions]),
+            replicas=_column([replicas for _, _, replicas in questions]),
+        )
+
+
+PROMPT_STRATA = np.array([0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 1.0])
+"""Quantiles that cut the prompt lengths: finer where the tail of latency is made."""
+
+OUTPUT_STRATA = np.array([0.0, 0.35, 0.8, 1.0])
+"""Quantiles that cut the output lengths inside each stratum of prompts."""
+
+
+@lru_cache(maxsize=1024)
+def condensed(lengths: TokenLengths) -> Kinds:
+    """Reduce a distribution to at most two dozen kinds of requests with the same means."""
+    computed = lengths.prompt_tokens - lengths.cached_prompt_tokens
+    most = (len(PROMPT_STRATA) - 1) * (len(OUTPUT_STRATA) - 1)
+    if lengths.weights.size <= most:
+        return Kinds(
+            prompt_tokens=computed,
+            cached_tokens=lengths.cached_prompt_tokens,
+            output_tokens=lengths.output_tokens,
+            weights=lengths.weights,
+        )
+    rows = []
+    for stratum in _strata(computed, lengths.weights, PROMPT_STRATA):
+        outputs = lengths.output_tokens[stratum]
+        for inner in _strata(outputs, lengths.weights[stratum], OUTPUT_STRATA):
+            chosen = stratum[inner]
+            weight = lengths.weights[chosen]
+            total = weight.sum()
+            rows.append(
+                (
+                    weight @ computed[chosen] / total,
+                    weight @ lengths.cached_prompt_tokens[chosen] / total,
+                    weight @ lengths.output_tokens[chosen] / total,
+                    total,
+                )
+            )
+    prompts, cached, outputs, weights = np.array(rows).T
+    return Kinds(
+        prompt_tokens=prompts, cached_tokens=cached, output_tokens=outputs, weights=weights
+    )
+
+
+def _strata(values: Array, weights: Array, cuts: Array) -> list[NDArray[np.intp]]:
+    """Index sets of consecutive quantile ranges; empty ones are left out."""
+    order = np.argsort(values, kind="stable")
+    middle = np.cumsum(weights[order]) - weights[order] / 2
+    which = np.searchsorted(cuts * weights.sum(), middle, side="right")
+    parts = [order[which == part] for part in range(1, len(cuts) + 1)]
+    return [part for part in parts if part.size and weights[part].sum() > 0]
+
+
+def _column(values: Sequence[float]) -> Array:
+    return np.array(values, dtype=np.float64)[:, np.newaxis]
+
+
+def _stack(kinds: Sequence[Kinds]) -> Kinds:
+    """Pad to one number of kinds with weight zero."""
+    width = max(kind.weights.size for kind in kinds)
+
+    def padded(name: str, fill: float) -> Array:
+        stacked = np.full((len(kinds), 1, width), fill)
+        for row, kind in enumerate(kinds):
+            values = getattr(kind, name)
+            stacked[row, 0, : values.size] = values
+        return stacked
+
+    return Kinds(
+        prompt_tokens=padded("prompt_tokens", 1.0),
+        cached_tokens=padded("cached_tokens", 0.0),
+        output_tokens=padded("output_tokens", 1.0),
+        weights=padded("weights", 0.0),
+    )

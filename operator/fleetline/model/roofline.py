@@ -1,0 +1,160 @@
+"""
+Roofline: how long one step of one replica takes, and what it waits for.
+
+    time = max(flop / compute, bytes / bandwidth) + launches + per-sequence work
+
+Decode reads every weight to emit one token per sequence, so it waits for memory. Prefill reuses
+each weight across the whole prompt, so it waits for arithmetic. The ridge point divides the two.
+"""
+
+from typing import Final
+
+from fleetline.model.architecture import Architecture
+from fleetline.model.hardware import BYTES_PER_VALUE, Precision
+from fleetline.model.replica import Replica
+from fleetline.model.step_time import StepTime
+
+FLOP_PER_WEIGHT: Final = 2.0
+"""One multiplication and one addition for each weight and token. [flop]"""
+
+FLOP_PER_PAIR_AND_VALUE: Final = 4.0
+"""Two for query times key, two for probability times value. [flop]"""
+
+ALL_REDUCES_PER_LAYER: Final = 2.0
+"""After attention and after the feed-forward block (Megatron-LM, arXiv:1909.08053, sec. 3)."""
+
+ACTIVATION_BYTES: Final = 2.0
+"""Activations travel between tensor ranks in 16 bits. [bytes]"""
+
+INTERCONNECT_SHARE: Final = 0.35
+"""Bus bandwidth of a large all-reduce over the bidirectional data sheet figure: half of it is one
+direction, and NCCL reaches about 0.7 of that."""
+
+REQUEST_S: Final = 0.008
+"""Prior of the time outside the engine's steps: HTTP, tokenizing, first detokenizing. [s]"""
+
+
+def step_time(replica: Replica) -> StepTime:
+    """
+    Coefficients of the step time of one lane of a replica, calibration included.
+
+    Parameters
+    ----------
+    replica
+        The model, its accelerators, how it is split, and what was learned from measurements.
+
+    Returns
+    -------
+    StepTime
+        One data-parallel rank of one pipeline micro-batch: `replica.lanes` run side by side.
+
+    Notes
+    -----
+    Per tensor rank: weights / TP, KV cache / min(TP, key-value heads) (MLA: the whole latent), and
+    with expert parallelism experts / (TP x DP), which the tokens of all DP ranks share. A pipeline
+    stage holds 1/PP of the layers while PP micro-batches are under way, so a micro-batch sees the
+    latency of all layers and 1/PP of the sequences.
+
+    References
+    ----------
+    .. [1] S. Williams, A. Waterman and D. Patterson, "Roofline: an insightful visual performance
+           model for multicore architectures", Commun. ACM, vol. 52, no. 4, 2009,
+           doi:10.1145/1498765.1498785.
+    .. [2] R. Pope et al., "Efficiently scaling transformer inference", arXiv:2211.05102.
+    """
+    model, hardware, learned = replica.architecture, replica.accelerator, replica.calibration
+    efficiency, tensor = hardware.efficiency, replica.tensor_parallel
+    weight_bytes = BYTES_PER_VALUE[replica.weight_precision]
+    kv_bytes = BYTES_PER_VALUE[replica.kv_precision]
+    read_s_per_byte = learned.step / (efficiency.bandwidth * hardware.bandwidth_bytes_per_s)
+    kv_ranks = _kv_ranks(replica)
+    flop_per_s = tensor * hardware.compute_flop_per_s(replica.weight_precision)
+    attention_flop_per_s = tensor * hardware.compute_flop_per_s(Precision.BF16)
+    reduce_s = all_reduce_s_per_token(replica)
+    expert_ranks = tensor * (replica.data_parallel if replica.expert_parallel else 1)
+    shared_experts = replica.data_parallel if replica.expert_parallel else 1
+    miss = 1.0 - model.experts_per_token / model.experts if model.experts else 0.0
+    parallel_s = efficiency.parallel_layer_s if tensor > 1 else 0.0
+    pair_flop = pair_flop_per_token(model)
+    decode_flop = FLOP_PER_WEIGHT * (model.active_parameters - model.embedding_parameters)
+    prefill_flop = decode_flop - FLOP_PER_WEIGHT * model.vocabulary_size * model.hidden_size
+    return StepTime(
+        fixed_s=learned.step * model.layers * (efficiency.layer_s + parallel_s),
+        weights_read_s=model.shared_parameters * weight_bytes / tensor * read_s_per_byte,
+        experts_read_s=model.expert_parameters * weight_bytes / expert_ranks * read_s_per_byte,
+        expert_miss_probability=miss**shared_experts,
+        kv_read_s_per_token=model.kv_values_per_token * kv_bytes / kv_ranks * read_s_per_byte,
+        window_read_s_per_token=(
+            model.window_kv_values_per_token * kv_bytes / kv_ranks * read_s_per_byte
+        ),
+        window_tokens=model.window_tokens,
+        token_compute_s=learned.step * (decode_flop / (efficiency.compute * flop_per_s) + reduce_s),
+        context_compute_s_per_token=(
+            learned.step * pair_flop / (efficiency.compute * attention_flop_per_s)
+        ),
+        sequence_s=learned.sequence * efficiency.sequence_s,
+        prefill_token_s=(
+            learned.prefill * (prefill_flop / (efficiency.prefill * flop_per_s) + reduce_s)
+        ),
+        prefill_pair_s=learned.prefill * pair_flop / (efficiency.prefill * attention_flop_per_s),
+        request_s=REQUEST_S if learned.request_s is None else learned.request_s,
+        tokens_per_step=replica.tokens_per_step,
+    )
+
+
+def all_reduce_s_per_token(replica: Replica) -> float:
+    """Time that tensor parallelism spends to send one token's activations around. [s/token]"""
+    ranks, model = replica.tensor_parallel, replica.architecture
+    link = replica.accelerator.interconnect_bytes_per_s
+    if ranks == 1 or not link:
+        return 0.0
+    sent_bytes = ALL_REDUCES_PER_LAYER * model.layers * model.hidden_size * ACTIVATION_BYTES
+    return 2.0 * (ranks - 1) / ranks * sent_bytes / (INTERCONNECT_SHARE * link)
+
+
+def pair_flop_per_token(model: Architecture) -> float:
+    """Arithmetic of attention between one token and one token of its context. [flop]"""
+    share = model.kv_values_per_token / model.all_kv_values_per_token
+    return FLOP_PER_PAIR_AND_VALUE * model.layers * model.attention_heads * model.head_size * share
+
+
+def _kv_ranks(replica: Replica) -> int:
+    """Tensor ranks that share one copy of the KV cache."""
+    if replica.architecture.latent_attention:
+        return 1
+    return max(1, min(replica.tensor_parallel, replica.architecture.kv_heads))
+
+
+def single_stream_token_rate_per_s(replica: Replica) -> float:
+    """Tokens per second of one request alone if only the data sheet's bandwidth held it. [1/s]"""
+    model = replica.architecture
+    active_bytes = model.active_parameters * BYTES_PER_VALUE[replica.weight_precision]
+    return replica.tensor_parallel * replica.accelerator.bandwidth_bytes_per_s / active_bytes
+
+
+def arithmetic_intensity_flop_per_byte(
+    replica: Replica, *, sequences: float, context_tokens: float
+) -> float:
+    """
+    Work per byte of a decode step; left of the ridge point it waits for memory. [flop/byte]
+
+    `context_tokens` is the KV cache read by all sequences together.
+    """
+    model = replica.architecture
+    miss = 1.0 - model.experts_per_token / model.experts if model.experts else 0.0
+    weights = model.shared_parameters + model.expert_parameters * (1.0 - miss**sequences)
+    kv_values = model.all_kv_values_per_token * context_tokens
+    moved_bytes = (
+        weights * BYTES_PER_VALUE[replica.weight_precision]
+        + kv_values * BYTES_PER_VALUE[replica.kv_precision]
+    )
+    flop = FLOP_PER_WEIGHT * model.active_parameters * sequences
+    return (flop + pair_flop_per_token(model) * context_tokens) / moved_bytes
+
+
+def is_memory_bound(replica: Replica, *, sequences: float, context_tokens: float) -> bool:
+    """Whether a decode step of that batch waits for memory rather than for arithmetic."""
+    intensity = arithmetic_intensity_flop_per_byte(
+        replica, sequences=sequences, context_tokens=context_tokens
+    )
+    return intensity < replica.accelerator.ridge_point_flop_per_byte(replica.weight_precision)
