@@ -79,3 +79,24 @@ def _pem(path: Path, fields: dict[str, Any], name: str) -> str | None:
 def _beside(path: Path, file: str) -> Path:
     """Resolve relative paths in a kubeconfig: they start at its own folder."""
     return path.parent / file
+
+
+def write_kubeconfig(path: Path, *, url: str, authority_pem: str, token: str) -> Path:
+    """Write a kubeconfig with one context, for one user known by a bearer token."""
+    authority = base64.b64encode(authority_pem.encode()).decode()
+    name = "sim-cluster"
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [
+            {"name": name, "cluster": {"server": url, "certificate-authority-data": authority}}
+        ],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}
+        ],
+    }
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    return path

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -52,25 +51,31 @@ func run(role string) int {
 	return 2
 }
 
-// serveEtcd runs one member on loopback. It never calls fsync: its folder is thrown away at the end.
+// serveEtcd runs one member on loopback, with the flags of etcd's own program that a single member needs.
 func serveEtcd(arguments []string) error {
+	config := embed.NewConfig()
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
-	folder := flags.String("data-dir", "", "folder of the database")
-	client := flags.String("listen-client-url", "", "URL that the API server connects to")
-	peer := flags.String("listen-peer-url", "", "URL that other members would connect to")
+	flags.StringVar(&config.Dir, "data-dir", "", "folder of the database")
+	flags.StringVar(&config.LogLevel, "log-level", "warn", "debug, info, warn or error")
+	flags.BoolVar(&config.UnsafeNoFsync, "unsafe-no-fsync", false, "for a folder that is thrown away")
+	flags.StringVar(&config.InitialCluster, "initial-cluster", "", "NAME=PEER-URL of the member")
+	for name, urls := range map[string]*[]url.URL{
+		"listen-client-urls":          &config.ListenClientUrls,
+		"advertise-client-urls":       &config.AdvertiseClientUrls,
+		"listen-peer-urls":            &config.ListenPeerUrls,
+		"initial-advertise-peer-urls": &config.AdvertisePeerUrls,
+	} {
+		flags.Func(name, "one URL", func(value string) error {
+			parsed, err := url.Parse(value)
+			if err == nil {
+				*urls = []url.URL{*parsed}
+			}
+			return err
+		})
+	}
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	clientURL, clientErr := url.Parse(*client)
-	peerURL, peerErr := url.Parse(*peer)
-	if err := errors.Join(clientErr, peerErr); err != nil {
-		return err
-	}
-	config := embed.NewConfig()
-	config.Dir, config.LogLevel, config.UnsafeNoFsync = *folder, "warn", true
-	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*clientURL}, []url.URL{*clientURL}
-	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
-	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	member, err := embed.StartEtcd(config)
 	if err != nil {
 		return err
