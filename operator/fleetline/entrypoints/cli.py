@@ -6,12 +6,14 @@ Exit codes: 0 ok, 1 a negative finding, 2 wrong use.
 
 import importlib
 import sys
+from typing import Annotated
 
 import typer
 
+from fleetline import __version__
 from fleetline.errors import FleetlineError
 
-COMMANDS: tuple[str, ...] = ()
+COMMANDS: tuple[str, ...] = ("plan",)
 """Modules of `fleetline.entrypoints.commands`; each has a function `register(app)`."""
 
 
@@ -19,14 +21,27 @@ def build() -> typer.Typer:
     """Compose the application from its commands."""
     app = typer.Typer(
         name="fleetline",
-        help="Size LLM serving fleets to their latency objective.",
+        invoke_without_command=True,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         add_completion=True,
     )
+    app.callback()(version)
     for command in COMMANDS:
         importlib.import_module(f"fleetline.entrypoints.commands.{command}").register(app)
     return app
+
+
+def version(
+    *,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Size LLM serving fleets to their latency objective."""
+    if show_version:
+        typer.echo(f"fleetline {__version__}")
+        raise typer.Exit
 
 
 def main() -> None:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetline.errors import ModelError
-from fleetline.model.lanes import Lanes
+from fleetline.model.lanes import Array, Lanes
 from fleetline.model.latency import (
+    Latency,
     latency_of,
     own_prefill_s,
     prefill_wait,
     slot_wait,
+    time_per_output_token,
     time_to_first_token,
 )
 from fleetline.model.loop import Loop, closed_loop, decode_limit, open_loop
@@ -27,7 +29,16 @@ class Link:
     """One link of the latency chain."""
 
     name: str
-    mean_s: float
+    latency: Latency
+
+    @property
+    def mean_s(self) -> float:
+        """Mean over all requests. [s]"""
+        return float(self.latency.overall_mean_s()[0, 0])
+
+    def percentile_s(self, percentile: float) -> float:
+        """Percentile (0 to 100, exclusive) of this link alone. [s]"""
+        return float(self.latency.percentile_s(percentile / 100.0)[0, 0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,22 +136,44 @@ def operate(
         time_to_first_token_s=first,
         time_per_output_token_s=token,
         inter_token_latency_s=token,
-        chain=_chain(lanes, loop, (outputs - 1.0) * token),
+        chain=_chain(lanes, loop),
         lanes=lanes,
         loop=loop,
     )
 
 
-def _chain(lanes: Lanes, loop: Loop, decode_s: float) -> tuple[Link, ...]:
-    own = float((lanes.kinds.weights * own_prefill_s(lanes, loop)).sum())
-    return (
-        Link(name="request", mean_s=float(lanes.step["request_s"][0, 0])),
-        Link(name="slot wait", mean_s=float(slot_wait(lanes, loop)[0][0, 0])),
-        Link(name="residual step", mean_s=float(loop.step_s[0, 0]) / 2.0),
-        Link(name="prefill wait", mean_s=float(prefill_wait(lanes, loop)[0][0, 0])),
-        Link(name="own prefill", mean_s=own),
-        Link(name="decode", mean_s=decode_s),
-    )
+def _chain(lanes: Lanes, loop: Loop) -> tuple[Link, ...]:
+    def same_for_all(mean: Array, variance: Array) -> Latency:
+        nothing = np.zeros((1, 1, 1))
+        return Latency(
+            mean_s=mean.reshape(1, 1, 1),
+            variance_s2=np.maximum(variance, 0.0).reshape(1, 1, 1),
+            shift_s=nothing,
+            weights=nothing + 1.0,
+        )
+
+    own = own_prefill_s(lanes, loop)
+    gaps = lanes.kinds.output_tokens - 1.0
+    token = time_per_output_token(lanes, loop)
+    request, step = lanes.step["request_s"], loop.step_s
+    by_kind = {
+        "own prefill": Latency(
+            mean_s=own, variance_s2=0.0 * own, shift_s=own, weights=lanes.kinds.weights
+        ),
+        "decode": Latency(
+            mean_s=gaps * token.mean_s,
+            variance_s2=gaps * gaps * token.variance_s2,
+            shift_s=gaps * token.shift_s,
+            weights=lanes.kinds.weights,
+        ),
+    }
+    waits = {
+        "request": same_for_all(request, 0.0 * request),
+        "slot wait": same_for_all(*slot_wait(lanes, loop)),
+        "residual step": same_for_all(step / 2.0, step * step / 12.0),
+        "prefill wait": same_for_all(*prefill_wait(lanes, loop)),
+    }
+    return tuple(Link(name=name, latency=latency) for name, latency in (waits | by_kind).items())
 
 
 def _unstable(arrival_rate_per_s: float, capacity: float) -> OperatingPoint:
