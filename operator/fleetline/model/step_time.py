@@ -1,9 +1,10 @@
 """
 The time of one engine step, as a dozen coefficients: all that the simulator shares with the model.
 
-    t = fixed + max(bytes / bandwidth, flop / compute)
-          + sequences * sequence_s + prompt tokens * prefill_token_s
-          + (prompt token, context token) pairs * prefill_pair_s
+    t = fixed + max(bytes / bandwidth, decode flop / compute + prefill) + sequences * sequence_s
+    prefill = prompt tokens * prefill_token_s + (prompt token, earlier token) pairs * prefill_pair_s
+
+A few prompt tokens hide behind the reading of weights; many of them outlast it.
 """
 
 import math
@@ -68,10 +69,14 @@ class StepTime:
             + self.kv_read_s_per_token * context_tokens
             + self.window_read_s_per_token * windowed
         )
-        compute_s = (
+        compute_s = self.decode_compute_s(sequences, context_tokens)
+        return self.fixed_s + max(read_s, compute_s) + self.sequence_s * sequences
+
+    def decode_compute_s(self, sequences: float, context_tokens: float) -> float:
+        """Arithmetic of a decode step alone; what it reads may take longer. [s]"""
+        return (
             self.token_compute_s * sequences + self.context_compute_s_per_token * context_tokens
         )
-        return self.fixed_s + max(read_s, compute_s) + self.sequence_s * sequences
 
     def step_s(
         self,
@@ -93,5 +98,9 @@ class StepTime:
             return self.decode_s(sequences, context_tokens, window_context_tokens)
         prefill_s = prefill_tokens * self.prefill_token_s + prefill_pairs * self.prefill_pair_s
         if sequences > 0:
-            return self.decode_s(sequences, context_tokens, window_context_tokens) + prefill_s
+            compute_s = self.decode_compute_s(sequences, context_tokens) + prefill_s
+            return max(
+                self.decode_s(sequences, context_tokens, window_context_tokens),
+                self.fixed_s + compute_s + self.sequence_s * sequences,
+            )
         return self.fixed_s + max(self.weights_read_s + self.experts_read_s, prefill_s)
