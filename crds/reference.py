@@ -33,8 +33,8 @@ The definitions are [servingfleets.yaml](servingfleets.yaml) and
     kubectl get servingfleets --output wide     # short: sf
 
 A latency takes a string with units (`500ms`, `2s`, `1m30s`); all other quantities say their unit in
-the name. There are no floats: prices and measured quantities are decimals in quotes. A field that is
-left out is discovered, and status says what was found and where.
+the name. There are no floats: prices and measured quantities are decimals in quotes. A field that
+is left out is discovered, and status says what was found and where.
 
 This page is written by `python crds/reference.py`.
 """
