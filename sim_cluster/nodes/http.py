@@ -1,0 +1,182 @@
+"""
+What the simulated pods answer over HTTP, and one address for what concerns them all.
+
+Every pod:    /metrics  /health  /v1/models
+Control:      /sd  /metrics (all pods)  /pods  /pods/NAMESPACE/NAME/metrics
+              /gateways/NAMESPACE/NAME/metrics  POST /faults
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from sim_cluster.nodes import aggregate
+from sim_cluster.nodes.exposition import CONTENT_TYPE
+from sim_cluster.nodes.faults import ScrapeFault
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator
+
+    from sim_cluster.nodes.live_replica import LiveReplica
+    from sim_cluster.nodes.simulation import Simulation
+
+_HANG_S: Final = 3600.0
+
+
+class PodServers:
+    """One small web application behind the sockets of all pods; the local address tells which."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._sites: dict[str, web.SockSite] = {}
+        app = web.Application()
+        app.add_routes(
+            [
+                web.get("/metrics", self._metrics),
+                web.get("/health", self._health),
+                web.get("/v1/models", self._models),
+            ]
+        )
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+
+    async def start(self) -> None:
+        """Get ready to listen."""
+        await self._runner.setup()
+
+    async def listen(self, address: str, bound: socket.socket) -> None:
+        """Answer on a pod's address from now on."""
+        site = web.SockSite(self._runner, bound)
+        self._sites[address] = site
+        await site.start()
+
+    async def fall_silent(self, address: str) -> None:
+        """Stop listening on a pod's address."""
+        site = self._sites.pop(address, None)
+        if site is not None:
+            await site.stop()
+
+    async def stop(self) -> None:
+        """Close everything."""
+        await self._runner.cleanup()
+
+    def _replica(self, request: web.Request) -> LiveReplica:
+        transport = request.transport
+        address = transport.get_extra_info("sockname")[0] if transport else ""
+        replica = self._simulation.replica_at(address)
+        if replica is None:
+            raise web.HTTPServiceUnavailable(text="the engine is not up")
+        return replica
+
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        return await metrics_response(self._replica(request), request)
+
+    async def _health(self, request: web.Request) -> web.Response:
+        self._replica(request)
+        return web.Response()
+
+    async def _models(self, request: web.Request) -> web.Response:
+        name = self._replica(request).spec.served_name
+        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"}]})
+
+
+async def metrics_response(replica: LiveReplica, request: web.Request) -> web.StreamResponse:
+    """Answer a scrape of one pod, or fail it as its fault says."""
+    match replica.scrape.fault:
+        case ScrapeFault.SILENT:
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response(status=503)
+        case ScrapeFault.ERROR:
+            return web.Response(status=500, text="the engine is dead")
+        case ScrapeFault.HANG:
+            await asyncio.sleep(_HANG_S)
+    return _text(replica.metrics_text())
+
+
+def _text(text: str) -> web.Response:
+    return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+
+
+@contextlib.asynccontextmanager
+async def control_server(simulation: Simulation, *, port: int) -> AsyncIterator[str]:
+    """Serve what concerns all pods on the loopback address; yield its URL."""
+    app = web.Application()
+    control = _Control(simulation)
+    app.add_routes(
+        [
+            web.get("/sd", control.discovery),
+            web.get("/metrics", control.metrics),
+            web.get("/pods", control.pods),
+            web.get("/pods/{namespace}/{name}/metrics", control.pod_metrics),
+            web.get("/gateways/{namespace}/{name}/metrics", control.gateway_metrics),
+            web.post("/faults", control.faults),
+        ]
+    )
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", port)
+        await site.start()
+        taken = runner.addresses[0][1]
+        yield f"http://127.0.0.1:{taken}"
+    finally:
+        await runner.cleanup()
+
+
+class _Control:
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    async def discovery(self, _: web.Request) -> web.Response:
+        return web.json_response(self._simulation.discovery())
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        namespace = request.query.get("namespace")
+        replicas = self._simulation.pool.replicas.values()
+        return _text(aggregate.text(one for one in replicas if namespace in {None, one.key[0]}))
+
+    async def pods(self, _: web.Request) -> web.Response:
+        return web.json_response([_summary(self._simulation, key) for key in self._simulation.pods])
+
+    async def pod_metrics(self, request: web.Request) -> web.StreamResponse:
+        key = (request.match_info["namespace"], request.match_info["name"])
+        replica = self._simulation.pool.replicas.get(key)
+        if replica is None:
+            raise web.HTTPServiceUnavailable(text="the engine is not up")
+        return await metrics_response(replica, request)
+
+    async def gateway_metrics(self, request: web.Request) -> web.Response:
+        key = (request.match_info["namespace"], request.match_info["name"])
+        router = self._simulation.routers.get(key)
+        if router is None:
+            raise web.HTTPNotFound(text="there is no such gateway")
+        return _text(router.metrics_text())
+
+    async def faults(self, request: web.Request) -> web.Response:
+        wish: dict[str, Any] = await request.json()
+        try:
+            await self._simulation.faults.apply(wish)
+        except (KeyError, ValueError) as error:
+            raise web.HTTPBadRequest(text=f"{error}") from error
+        return web.json_response({"applied": wish})
+
+
+def _summary(simulation: Simulation, key: tuple[str, str]) -> dict[str, Any]:
+    pod, replica = simulation.pods[key], simulation.pool.replicas.get(key)
+    seen: dict[str, Any] = {
+        "namespace": key[0],
+        "name": key[1],
+        "node": pod.node,
+        "ip": pod.ip,
+        "stage": pod.stage.value,
+        "ready": pod.is_ready,
+        "restarts": pod.restarts,
+    }
+    if replica is not None:
+        seen |= {"running": replica.running, "waiting": replica.waiting, "kv": replica.kv_usage}
+    return seen

@@ -1,0 +1,98 @@
+"""
+The same engine under SGLang's metric names: other labels, other buckets, gauges where vLLM counts.
+
+Names after facts collected from `sglang/srt/observability/metrics_collector.py`; the buckets of the
+first token begin at 0.1 s, so that percentiles below it cannot be resolved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fleetline.model.kv_cache import kv_capacity_tokens
+from sim_cluster.nodes.exposition import Exposition
+from sim_cluster.nodes.families import Family
+from sim_cluster.nodes.histogram import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim_cluster.nodes.engine_spec import EngineSpec
+    from sim_cluster.nodes.meters import Value
+
+_FIRST_TOKEN_BUCKETS_S: Final = (
+    *(0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400),
+)
+
+FAMILIES: Final = (
+    Family("sglang:num_running_reqs", "gauge", "Requests in the batch."),
+    Family("sglang:num_queue_reqs", "gauge", "Requests before the batch."),
+    Family("sglang:token_usage", "gauge", "Share of the KV cache in use, 0 to 1."),
+    Family("sglang:max_total_num_tokens", "gauge", "Tokens that the KV cache holds."),
+    Family("sglang:cache_hit_rate", "gauge", "Share of prompt tokens found in the cache."),
+    Family("sglang:num_requests_total", "counter", "Finished requests."),
+    Family("sglang:prompt_tokens_total", "counter", "Prompt tokens processed."),
+    Family("sglang:generation_tokens_total", "counter", "Output tokens."),
+    Family("sglang:num_retracted_reqs", "gauge", "Requests that lost their KV cache."),
+    Family(
+        "sglang:time_to_first_token_seconds",
+        "histogram",
+        "Arrival to first token.",
+        buckets=_FIRST_TOKEN_BUCKETS_S,
+    ),
+    *(
+        Family(f"sglang:{name}", "histogram", about, buckets=())
+        for name, about in (
+            ("inter_token_latency_seconds", "Gap between tokens."),
+            ("e2e_request_latency_seconds", "Arrival to last token."),
+            ("queue_time_seconds", "Arrival to the batch."),
+        )
+    ),
+)
+
+_SAME: Final = {
+    "sglang:num_running_reqs": "vllm:num_requests_running",
+    "sglang:num_queue_reqs": "vllm:num_requests_waiting",
+    "sglang:token_usage": "vllm:kv_cache_usage_perc",
+    "sglang:prompt_tokens_total": "vllm:prompt_tokens_total",
+    "sglang:generation_tokens_total": "vllm:generation_tokens_total",
+    "sglang:num_retracted_reqs": "vllm:num_preemptions_total",
+    "sglang:time_to_first_token_seconds": "vllm:time_to_first_token_seconds",
+    "sglang:inter_token_latency_seconds": "vllm:inter_token_latency_seconds",
+    "sglang:e2e_request_latency_seconds": "vllm:e2e_request_latency_seconds",
+    "sglang:queue_time_seconds": "vllm:request_queue_time_seconds",
+}
+"""SGLang's name of what vLLM counts too."""
+
+
+def text(
+    values: Mapping[str, Value | tuple[float, ...]], spec: EngineSpec, *, created_s: float
+) -> str:
+    """Write `/metrics` in SGLang's words."""
+    own = {name: values[source] for name, source in _SAME.items()}
+    queries, hits = (
+        values["vllm:prefix_cache_queries_total"],
+        values["vllm:prefix_cache_hits_total"],
+    )
+    own["sglang:cache_hit_rate"] = _ratio(hits, queries)
+    own["sglang:max_total_num_tokens"] = float(int(kv_capacity_tokens(spec.replica)))
+    ended = values["vllm:request_success_total"]
+    own["sglang:num_requests_total"] = sum(ended) if isinstance(ended, tuple) else 0.0
+    ranks = {"engine_type": "unified", "tp_rank": "0", "pp_rank": "0"}
+    labels = {"model_name": spec.served_name, **ranks}
+    families = [_as_measured(family, own) for family in FAMILIES]
+    return "\n".join(Exposition(families, labels, created_s=created_s).lines(own)) + "\n"
+
+
+def _ratio(part: Value | tuple[float, ...], whole: Value | tuple[float, ...]) -> float:
+    if isinstance(part, float) and isinstance(whole, float) and whole:
+        return part / whole
+    return 0.0
+
+
+def _as_measured(family: Family, own: Mapping[str, Value | tuple[float, ...]]) -> Family:
+    """Give a histogram the buckets in which its values were collected."""
+    value = own.get(family.name)
+    if not isinstance(value, Histogram):
+        return family
+    return Family(family.name, family.kind, family.about, buckets=value.bounds)

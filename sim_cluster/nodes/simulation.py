@@ -1,0 +1,249 @@
+"""The simulated hardware under a cluster: nodes, pods, serving replicas, routers, faults."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim_cluster.api_client import ApiClient
+from sim_cluster.informer import Informer
+from sim_cluster.nodes import catalog, discovery
+from sim_cluster.nodes.addresses import AddressBook
+from sim_cluster.nodes.breakage import Faults
+from sim_cluster.nodes.clock import LiveClock
+from sim_cluster.nodes.http import PodServers, control_server
+from sim_cluster.nodes.kubelet import WORKERS, Kubelet
+from sim_cluster.nodes.node_keeper import RENEWAL_S, NodeKeeper
+from sim_cluster.nodes.pool import ReplicaPool
+from sim_cluster.nodes.startup import parse_startup_time
+from sim_cluster.resources import ENDPOINT_SLICES, PODS
+from sim_cluster.traffic.endpoints import slices_selector
+from sim_cluster.traffic.router import Router
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+
+    from sim_cluster.informer import Key
+    from sim_cluster.nodes.live_replica import LiveReplica
+    from sim_cluster.nodes.node_specs import NodeSpec
+    from sim_cluster.nodes.pod_status import SimulatedPod
+
+_LOG = logging.getLogger(__name__)
+
+DEFAULT_STARTUP = "2s"
+MOST_LISTENERS = 500
+
+
+class Simulation:
+    """Everything that `simulate` keeps alive."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        startup: str = DEFAULT_STARTUP,
+        speed: float = 1.0,
+        seed: int = 0,
+        most_listeners: int = MOST_LISTENERS,
+        renewal_s: float = RENEWAL_S,
+    ) -> None:
+        self.client = client
+        self.clock = LiveClock(speed)
+        self.pool = ReplicaPool()
+        self.routers: dict[Key, Router] = {}
+        self.faults = Faults(self)
+        self.url = ""
+        """Of the control server: /sd, /metrics, /pods, /faults."""
+        self.keeper = NodeKeeper(client, renewal_s=renewal_s)
+        self._addresses = AddressBook(most_sockets=most_listeners)
+        self._seed = seed
+        self._informer = Informer(client, PODS)
+        self.kubelet = Kubelet(
+            client,
+            self._informer,
+            clock=self.clock,
+            pool=self.pool,
+            addresses=self._addresses,
+            startup=parse_startup_time(startup),
+            seed=seed,
+        )
+        self._servers = PodServers(self)
+        self._by_address: dict[str, Key] = {}
+        self._listening: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.kubelet.on_serving.append(self._serving)
+        self.kubelet.on_gone.append(self._gone)
+
+    @property
+    def pods(self) -> Mapping[Key, SimulatedPod]:
+        """The pods on simulated nodes, by namespace and name."""
+        return self.kubelet.pods
+
+    async def add_nodes(self, specs: Iterable[NodeSpec]) -> None:
+        """Register more nodes."""
+        specs = list(specs)
+        for spec in specs:
+            carried = None
+            if spec.provider != "cpu":
+                carried = catalog.accelerator(spec.accelerator).accelerator
+            self.kubelet.nodes |= dict.fromkeys(spec.names(), carried)
+        await self.keeper.register(specs)
+
+    async def router(
+        self,
+        service: str,
+        *,
+        namespace: str = "default",
+        model_name: str = "",
+        balance: str = "least-loaded",
+        seed: int | None = None,
+    ) -> Router:
+        """
+        Put a gateway before the pods behind a Service and follow its EndpointSlices.
+
+        `model_name` is the label of its own metrics; empty: the name of the Service.
+        """
+        slices = Informer(
+            self.client,
+            ENDPOINT_SLICES,
+            namespace=namespace,
+            label_selector=slices_selector(service),
+        )
+        router = Router(
+            (namespace, service),
+            self.pool,
+            model_name=model_name or service,
+            balance=balance,
+            seed=self._seed if seed is None else seed,
+        )
+        slices.on_change(router.endpoints.take)
+        self._spawn(slices.run())
+        await slices.synced.wait()
+        self.routers[namespace, service] = router
+        self.pool.sources.append(router)
+        return router
+
+    def replica_at(self, address: str) -> LiveReplica | None:
+        """Find the replica that answers on a pod's address, if it serves."""
+        key = self._by_address.get(address)
+        return None if key is None else self.pool.replicas.get(key)
+
+    def discovery(self) -> list[dict[str, Any]]:
+        """List what Prometheus can scrape: pods with an engine, and routers."""
+        control = self.url.removeprefix("http://")
+        targets = []
+        for key, pod in self.pods.items():
+            manifest, replica = self._informer.get(*key), self.pool.replicas.get(key)
+            if manifest is None or replica is None:
+                continue
+            if pod.ip in self._listening:
+                targets.append(discovery.target(manifest, pod.ip, port=replica.spec.port))
+            else:
+                host, port = control.rsplit(":", 1)
+                path = f"/pods/{key[0]}/{key[1]}/metrics"
+                targets.append(discovery.target(manifest, host, port=int(port), metrics_path=path))
+        targets += [
+            discovery.gateway_target(
+                *key, control, metrics_path=f"/gateways/{key[0]}/{key[1]}/metrics"
+            )
+            for key in self.routers
+        ]
+        return targets
+
+    @contextlib.asynccontextmanager
+    async def running(self, *, control_port: int) -> AsyncIterator[None]:
+        """Keep pods, leases, time and HTTP going."""
+        await self._servers.start()
+        try:
+            async with control_server(self, port=control_port) as self.url:
+                self._spawn(self._informer.run())
+                self._spawn(self.keeper.renew())
+                self._spawn(self.pool.run(self.clock))
+                for _ in range(WORKERS):
+                    self._spawn(self.kubelet.work())
+                yield
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._servers.stop()
+            self._addresses.close()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOG.error("a part of the simulation has died", exc_info=error)
+
+    def _serving(self, pod: SimulatedPod) -> None:
+        self._by_address[pod.ip] = pod.key
+        bound = self._addresses.socket_of(pod.ip)
+        if bound is not None and pod.ip not in self._listening:
+            self._listening.add(pod.ip)
+            self._spawn(self._servers.listen(pod.ip, bound))
+
+    def _gone(self, pod: SimulatedPod) -> None:
+        self._by_address.pop(pod.ip, None)
+
+
+@contextlib.asynccontextmanager
+async def simulate(
+    api: ApiClient | Path,
+    nodes: Sequence[NodeSpec] = (),
+    *,
+    startup: str = DEFAULT_STARTUP,
+    speed: float = 1.0,
+    seed: int = 0,
+    control_port: int = 0,
+    most_listeners: int = MOST_LISTENERS,
+    renewal_s: float = RENEWAL_S,
+    remove_nodes_at_end: bool = False,
+) -> AsyncIterator[Simulation]:
+    """
+    Put simulated nodes and pods under a cluster for as long as the context lasts.
+
+    Parameters
+    ----------
+    api
+        An entered client, or the path of a kubeconfig.
+    nodes
+        Which nodes to register; more may follow by `Simulation.add_nodes`.
+    startup
+        How long pods start unless their annotation says otherwise: `8s`, `lognormal(60s,0.4)`.
+    speed
+        Simulated seconds in one real second; anything but 1 is for tests (see `LiveClock`).
+    seed
+        Of start-up times and routing.
+    control_port
+        Of the control server on 127.0.0.1; 0: any free port.
+    most_listeners
+        Pods with a listening socket of their own; later ones answer under the control server.
+    renewal_s
+        Time between two renewals of a node's lease. [s]
+    remove_nodes_at_end
+        Delete the nodes when the context ends; for clusters that outlive the simulation.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        if isinstance(api, Path):
+            client = ApiClient.from_kubeconfig(api, user_agent="sim-cluster-nodes")
+            api = await stack.enter_async_context(client)
+        simulation = Simulation(
+            api,
+            startup=startup,
+            speed=speed,
+            seed=seed,
+            most_listeners=most_listeners,
+            renewal_s=renewal_s,
+        )
+        await stack.enter_async_context(simulation.running(control_port=control_port))
+        await simulation.add_nodes(nodes)
+        if remove_nodes_at_end:
+            stack.push_async_callback(simulation.keeper.remove_all)
+        yield simulation
