@@ -1,0 +1,56 @@
+"""
+How functions are compiled: ahead of the first call, kept on disk, and never stale.
+
+Numba notices a change of the file that holds a cached function, not of the files it calls
+into. The cache folder therefore carries a digest of every file of this package.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import numba
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+HERE = Path(__file__).parent
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that other compiled functions call."""
+    inner: Callable[P, R] = numba.njit(function, error_model="numpy")
+    return inner
+
+
+def entry(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that Python calls; the machine code is kept on disk if possible."""
+    configured = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(_cache_folder())
+    try:
+        kept: Callable[P, R] = numba.njit(function, error_model="numpy", cache=True)
+    except (RuntimeError, OSError):  # no folder can be written: compile in memory
+        return compiled(function)
+    finally:
+        numba.config.CACHE_DIR = configured
+    return kept
+
+
+def _cache_folder() -> Path:
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        return Path(chosen) / _digest()
+    beside = HERE / "__pycache__"
+    if os.access(beside if beside.exists() else HERE, os.W_OK):
+        return beside / f"numba-{_digest()}"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "fleetline" / f"numba-{_digest()}"
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(HERE.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
