@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from fleetline.errors import ModelError
 from fleetline.model.ceiling import Ceiling, ceiling
+from fleetline.model.kv_cache import kv_capacity_tokens
 from fleetline.model.objective import Metric, Objective
 from fleetline.model.operating_point import OperatingPoint, operate
 from fleetline.model.queueing import amplification, drain_time_s
@@ -154,6 +155,7 @@ def _replicas(question: Question, objectives: Sequence[Objective]) -> tuple[int,
     def at(replicas: int) -> Ceiling:
         return ceiling(question.replica, question.workload, objectives, replicas=replicas)
 
+    _refuse_what_does_not_fit(question)
     alone = at(1)
     if not alone.is_attainable:
         raise ModelError(alone.because)
@@ -167,6 +169,18 @@ def _replicas(question: Question, objectives: Sequence[Objective]) -> tuple[int,
         enough = middle * at(middle).rate_per_s >= rate_per_s
         low, high = (low, middle) if enough else (middle, high)
     return high, at(high)
+
+
+def _refuse_what_does_not_fit(question: Question) -> None:
+    replica, lengths = question.replica, question.workload.lengths
+    held = lengths.mean_prompt_tokens + lengths.mean_output_tokens
+    room = kv_capacity_tokens(replica)
+    if room < held:
+        raise ModelError(
+            f"KV cache must be >= one request ({held:.0f} tokens), got room for {room:.0f} tokens: "
+            f"{replica.architecture.name} in {replica.weight_precision} does not fit on "
+            f"{replica.accelerators} x {replica.accelerator.name}"
+        )
 
 
 def _steps(question: Question, answer: Plan) -> tuple[PlanStep, ...]:

@@ -7,6 +7,7 @@ Decode reads every weight to emit one token per sequence, so it waits for memory
 each weight across the whole prompt, so it waits for arithmetic. The ridge point divides the two.
 """
 
+import math
 from typing import Final
 
 from fleetline.model.architecture import Architecture
@@ -132,24 +133,33 @@ def single_stream_token_rate_per_s(replica: Replica) -> float:
     return replica.tensor_parallel * replica.accelerator.bandwidth_bytes_per_s / active_bytes
 
 
-def arithmetic_intensity_flop_per_byte(
-    replica: Replica, *, sequences: float, context_tokens: float
-) -> float:
+def step_bytes(replica: Replica, *, sequences: float, context_tokens: float) -> float:
     """
-    Work per byte of a decode step; left of the ridge point it waits for memory. [flop/byte]
+    Move of one decode step of a whole replica: weights once, KV cache once per sequence. [bytes]
 
     `context_tokens` is the KV cache read by all sequences together.
     """
     model = replica.architecture
     miss = 1.0 - model.experts_per_token / model.experts if model.experts else 0.0
-    weights = model.shared_parameters + model.expert_parameters * (1.0 - miss**sequences)
+    weights = model.shared_parameters + model.expert_parameters * (1.0 - math.pow(miss, sequences))
     kv_values = model.all_kv_values_per_token * context_tokens
-    moved_bytes = (
-        weights * BYTES_PER_VALUE[replica.weight_precision]
-        + kv_values * BYTES_PER_VALUE[replica.kv_precision]
-    )
-    flop = FLOP_PER_WEIGHT * model.active_parameters * sequences
-    return (flop + pair_flop_per_token(model) * context_tokens) / moved_bytes
+    weight_bytes = weights * BYTES_PER_VALUE[replica.weight_precision]
+    return weight_bytes + kv_values * BYTES_PER_VALUE[replica.kv_precision]
+
+
+def step_flop(replica: Replica, *, sequences: float, context_tokens: float) -> float:
+    """Arithmetic of one decode step of a whole replica. [flop]"""
+    model = replica.architecture
+    linear_flop = FLOP_PER_WEIGHT * model.active_parameters * sequences
+    return linear_flop + pair_flop_per_token(model) * context_tokens
+
+
+def arithmetic_intensity_flop_per_byte(
+    replica: Replica, *, sequences: float, context_tokens: float
+) -> float:
+    """Work per byte of a decode step; left of the ridge point it waits for memory. [flop/byte]"""
+    moved_bytes = step_bytes(replica, sequences=sequences, context_tokens=context_tokens)
+    return step_flop(replica, sequences=sequences, context_tokens=context_tokens) / moved_bytes
 
 
 def is_memory_bound(replica: Replica, *, sequences: float, context_tokens: float) -> bool:

@@ -1,0 +1,164 @@
+"""`fleetline curve`: throughput against latency, with the ridge, the knee, the cut and the cost."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleetline.adapters.catalog import load_catalog
+from fleetline.control.curve import Curve, CurvePoint, draw_curve
+from fleetline.entrypoints import options, plots, tables
+from fleetline.errors import ManifestError
+from fleetline.model.hardware import Precision
+
+MILLI = 1e3
+PLOT_FORMATS = (".svg", ".png", ".html")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("curve")(run)
+
+
+def run(
+    *,
+    model: options.ModelOption,
+    accelerator: Annotated[str, typer.Option(help="Catalogue name of the accelerator.")],
+    objective: Annotated[
+        list[str] | None, typer.Option(help="METRIC:PERCENTILE:TARGET; cuts the curve.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Requests per second at one replica [1/s].")
+    ] = None,
+    claim: Annotated[
+        float | None,
+        typer.Option(help="Output tokens per second and accelerator: can it be? Exit 1 if not."),
+    ] = None,
+    tensor_parallel: options.TensorParallelOption = 1,
+    prompt_tokens: options.PromptOption = None,
+    output_tokens: options.OutputTokensOption = None,
+    lengths: options.LengthsOption = None,
+    image_tokens: options.ImagesOption = 0.0,
+    dispersion: options.DispersionOption = 1.0,
+    weight_precision: options.WeightsOption = None,
+    kv_precision: options.KVOption = Precision.BF16,
+    max_sequences: options.SequencesOption = 256,
+    step_token_budget: options.BudgetOption = 8192,
+    price: Annotated[
+        float | None, typer.Option(help="USD an hour for one accelerator; default: catalogue.")
+    ] = None,
+    plot: Annotated[
+        list[Path] | None, typer.Option(help="Write a picture: .svg, .png or .html.")
+    ] = None,
+    output: options.OutputOption = options.Output.TABLE,
+) -> None:
+    """Draw what one replica does from idle to saturation, and where its limits are."""
+    for path in plot or []:
+        if path.suffix not in PLOT_FORMATS:
+            raise ManifestError(
+                f"--plot must end in one of {', '.join(PLOT_FORMATS)}, got {path.name!r}"
+            )
+    catalog = load_catalog()
+    engine = options.EngineOptions(
+        tensor_parallel=tensor_parallel,
+        weight_precision=weight_precision,
+        kv_precision=kv_precision,
+        max_sequences=max_sequences,
+        step_token_budget=step_token_budget,
+    )
+    replica = options.build_replica(catalog, model, catalog.accelerator(accelerator), engine)
+    curve = draw_curve(
+        replica,
+        options.read_workload(
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            lengths=lengths,
+            image_tokens=image_tokens,
+            dispersion=dispersion,
+        ),
+        objectives=[options.parse_objective(text) for text in objective or []],
+        arrival_rate_per_s=rate,
+        price_usd_per_hour=catalog.price_usd_per_hour(accelerator) if price is None else price,
+    )
+    title = f"{replica.architecture.name} on {tensor_parallel} x {replica.accelerator.name}"
+    marks = named_places(curve, replica.accelerators)
+    if output is options.Output.JSON:
+        points = [asdict(point) for point in curve.points]
+        tables.print_json({"title": title, "marks": marks, "points": points})
+    elif output is options.Output.CSV:
+        tables.print_rows(title, [asdict(point) for point in curve.points], output)
+    else:
+        tables.print_rows(title, [short_row(point) for point in curve.points[::2]], output)
+        plots.print_curve(title, curve)
+        tables.print_rows("Places on the curve", marks, output)
+    for path in plot or []:
+        plots.write_curve(path, title, curve, marks)
+    if claim is not None and not judge_claim(curve, replica.accelerators, claim):
+        raise typer.Exit(1)
+
+
+def short_row(point: CurvePoint) -> dict[str, Any]:
+    """Columns that fit a terminal, in people's units."""
+    return {
+        "req/s": point.arrival_rate_per_s,
+        "in flight": point.concurrency,
+        "output tok/s": point.output_token_rate_per_s,
+        "TTFT ms": point.time_to_first_token_s * MILLI,
+        "p95 ms": point.time_to_first_token_p95_s * MILLI,
+        "TPOT ms": point.time_per_output_token_s * MILLI,
+        "p95 ms ": point.time_per_output_token_p95_s * MILLI,
+        "loop gain": point.loop_gain,
+        "goodput/s": point.goodput_per_s,
+        "memory": f"{point.bandwidth_utilization:.0%}",
+        "compute": f"{point.flop_utilization:.0%}",
+        "USD/Mtok": point.cost_usd_per_million_tokens,
+    }
+
+
+def named_places(curve: Curve, accelerators: int) -> list[dict[str, Any]]:
+    """List the ridge, the knee, the cut, the operating point and saturation, each with its unit."""
+    best = max(point.output_token_rate_per_s for point in curve.points) / accelerators
+    rows: list[tuple[str, float | str | None, str]] = [
+        ("ridge (weights alone)", curve.weights_ridge_sequences, "sequences"),
+        ("ridge (with KV cache)", curve.ridge_sequences, "sequences"),
+        ("KV cache full", curve.kv_limit_requests, "sequences"),
+        ("knee", curve.knee.arrival_rate_per_s, "requests/s"),
+        ("knee", curve.knee.concurrency, "requests in flight"),
+    ]
+    if curve.cut is not None:
+        rows += [
+            ("ceiling at the objectives", curve.cut.rate_per_s, "requests/s"),
+            ("ceiling at the objectives", curve.cut.concurrency, "requests in flight"),
+            ("limit", str(curve.cut.limit), curve.cut.because),
+        ]
+    if curve.operating is not None:
+        at = curve.operating
+        rows += [
+            ("operating point", at.arrival_rate_per_s, "requests/s"),
+            ("bandwidth in use", at.bandwidth_utilization, "of the data sheet"),
+            ("arithmetic in use", at.flop_utilization, "of the data sheet"),
+            ("loop gain", at.loop_gain, ""),
+            ("cost", at.cost_usd_per_million_tokens, "USD/10^6 output tokens"),
+        ]
+        if curve.cut is not None and curve.cut.rate_per_s > 0:
+            share = at.arrival_rate_per_s / curve.cut.rate_per_s
+            rows.append(("share of the ceiling in use", share, "what counts, not GPU utilization"))
+    rows += [
+        ("saturation", curve.capacity_per_s, "requests/s"),
+        ("most output", best, "tokens/s and accelerator"),
+    ]
+    return [{"place": place, "value": value, "unit": unit} for place, value, unit in rows]
+
+
+def judge_claim(curve: Curve, accelerators: int, claim_per_s: float) -> bool:
+    """Say whether a token rate per accelerator is possible for this model and these lengths."""
+    best = max(point.output_token_rate_per_s for point in curve.points) / accelerators
+    possible = claim_per_s <= best
+    verdict = "possible" if possible else "not possible"
+    typer.echo(
+        f"{claim_per_s:g} token/s per accelerator is {verdict}: saturation is at {best:.4g} "
+        f"token/s and accelerator for these lengths and slots",
+        err=True,
+    )
+    return possible
