@@ -112,6 +112,12 @@ class FleetSimulation:
         return self._deployment.asked
 
     @property
+    def ready_replicas(self) -> int:
+        """Replicas that take requests now."""
+        living = self._deployment.living
+        return sum(life.slot is not None for life in living if life.is_alive and not life.is_lost)
+
+    @property
     def lives(self) -> tuple[ReplicaLife, ...]:
         """Every replica that was ever asked for, in order of their numbers."""
         return tuple(self._deployment.lives)
