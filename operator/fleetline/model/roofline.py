@@ -68,38 +68,59 @@ def step_time(replica: Replica) -> StepTime:
     weight_bytes = BYTES_PER_VALUE[replica.weight_precision]
     kv_bytes = BYTES_PER_VALUE[replica.kv_precision]
     read_s_per_byte = learned.step / (efficiency.bandwidth * hardware.bandwidth_bytes_per_s)
-    kv_ranks = _kv_ranks(replica)
+    kv_read_s_per_byte = learned.step / (
+        efficiency.kv_bandwidth * hardware.bandwidth_bytes_per_s * _kv_ranks(replica)
+    )
+    compute, prefill = _shares_of_peak(replica)
     flop_per_s = tensor * hardware.compute_flop_per_s(replica.weight_precision)
     attention_flop_per_s = tensor * hardware.compute_flop_per_s(Precision.BF16)
     reduce_s = all_reduce_s_per_token(replica)
-    expert_ranks = tensor * (replica.data_parallel if replica.expert_parallel else 1)
-    shared_experts = replica.data_parallel if replica.expert_parallel else 1
+    expert_ranks = replica.data_parallel if replica.expert_parallel else 1
     miss = 1.0 - model.experts_per_token / model.experts if model.experts else 0.0
-    parallel_s = efficiency.parallel_layer_s if tensor > 1 else 0.0
     pair_flop = pair_flop_per_token(model)
     decode_flop = FLOP_PER_WEIGHT * (model.active_parameters - model.embedding_parameters)
     prefill_flop = decode_flop - FLOP_PER_WEIGHT * model.vocabulary_size * model.hidden_size
     return StepTime(
-        fixed_s=learned.step * model.layers * (efficiency.layer_s + parallel_s),
+        fixed_s=learned.step * model.layers * _layer_s(replica),
         weights_read_s=model.shared_parameters * weight_bytes / tensor * read_s_per_byte,
-        experts_read_s=model.expert_parameters * weight_bytes / expert_ranks * read_s_per_byte,
-        expert_miss_probability=miss**shared_experts,
-        kv_read_s_per_token=model.kv_values_per_token * kv_bytes / kv_ranks * read_s_per_byte,
-        window_read_s_per_token=(
-            model.window_kv_values_per_token * kv_bytes / kv_ranks * read_s_per_byte
+        experts_read_s=(
+            model.expert_parameters * weight_bytes / (tensor * expert_ranks) * read_s_per_byte
         ),
+        expert_miss_probability=miss**expert_ranks,
+        kv_read_s_per_token=model.kv_values_per_token * kv_bytes * kv_read_s_per_byte,
+        window_read_s_per_token=model.window_kv_values_per_token * kv_bytes * kv_read_s_per_byte,
         window_tokens=model.window_tokens,
-        token_compute_s=learned.step * (decode_flop / (efficiency.compute * flop_per_s) + reduce_s),
+        token_compute_s=learned.step * decode_flop / (compute * flop_per_s),
         context_compute_s_per_token=(
             learned.step * pair_flop / (efficiency.compute * attention_flop_per_s)
         ),
-        sequence_s=learned.sequence * efficiency.sequence_s,
-        prefill_token_s=(
-            learned.prefill * (prefill_flop / (efficiency.prefill * flop_per_s) + reduce_s)
-        ),
+        sequence_s=learned.sequence * efficiency.sequence_s + learned.step * reduce_s,
+        prefill_token_s=learned.prefill * (prefill_flop / (prefill * flop_per_s) + reduce_s),
         prefill_pair_s=learned.prefill * pair_flop / (efficiency.prefill * attention_flop_per_s),
         request_s=REQUEST_S if learned.request_s is None else learned.request_s,
         tokens_per_step=replica.tokens_per_step,
+    )
+
+
+def _layer_s(replica: Replica) -> float:
+    """Fixed time of one layer. [s]"""
+    efficiency, model = replica.accelerator.efficiency, replica.architecture
+    return (
+        efficiency.layer_s
+        + (efficiency.parallel_layer_s if replica.tensor_parallel > 1 else 0.0)
+        + (efficiency.expert_layer_s if model.experts else 0.0)
+        + (efficiency.latent_layer_s if model.latent_attention else 0.0)
+    )
+
+
+def _shares_of_peak(replica: Replica) -> tuple[float, float]:
+    """Shares of peak arithmetic that decode and prefill of this model reach. 0..1"""
+    efficiency = replica.accelerator.efficiency
+    if not replica.architecture.experts:
+        return efficiency.compute, efficiency.prefill
+    return (
+        efficiency.compute * efficiency.expert_compute,
+        efficiency.prefill * efficiency.expert_prefill,
     )
 
 

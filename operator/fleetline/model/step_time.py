@@ -74,9 +74,7 @@ class StepTime:
 
     def decode_compute_s(self, sequences: float, context_tokens: float) -> float:
         """Arithmetic of a decode step alone; what it reads may take longer. [s]"""
-        return (
-            self.token_compute_s * sequences + self.context_compute_s_per_token * context_tokens
-        )
+        return self.token_compute_s * sequences + self.context_compute_s_per_token * context_tokens
 
     def step_s(
         self,
