@@ -1,0 +1,216 @@
+"""The metrics of a simulated pod are those of the real engine, as far as a reader can tell."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sim_cluster.nodes import aggregate, catalog
+from sim_cluster.nodes.engine_spec import read_engine
+from sim_cluster.nodes.faults import ScrapeFault
+from sim_cluster.nodes.live_replica import LiveReplica
+from sim_cluster.serving.replica import Completion, Request
+
+RECORDED = json.loads(
+    (Path(__file__).parents[2] / "data/nodes/vllm_families.json").read_text("utf-8")
+)
+"""Families, types, labels and buckets of a real vLLM 0.32."""
+
+INVENTED_LABELS = {"vllm:cache_config_info"}
+"""Its labels are the engine's whole cache configuration: we write those that readers use."""
+
+
+class Sink:
+    """A client that only counts."""
+
+    def __init__(self) -> None:
+        self.completions: list[Completion] = []
+        self.lost_requests: list[Request] = []
+
+    def completed(self, completion: Completion) -> None:
+        self.completions.append(completion)
+
+    def lost(self, request: Request) -> None:
+        self.lost_requests.append(request)
+
+
+def a_replica(*options: str, command: tuple[str, ...] = ("vllm", "serve")) -> LiveReplica:
+    words = [*command, "meta-llama/Llama-3.1-8B-Instruct", *options]
+    if "sglang" in command[-1]:
+        words = [*command, "--model-path", "meta-llama/Llama-3.1-8B-Instruct", *options]
+    pod = {"metadata": {}, "spec": {"containers": [{"name": "engine", "command": words}]}}
+    spec = read_engine(pod, catalog.accelerator("H100-SXM").accelerator)
+    assert spec is not None
+    return LiveReplica(("default", "chat-0"), spec, created_s=1.7e9)
+
+
+def after_load(replica: LiveReplica) -> LiveReplica:
+    """Forty requests in four seconds, all answered."""
+    sink = Sink()
+    for number in range(40):
+        replica.submit(
+            Request(id=number, arrival_s=number / 10, prompt_tokens=500, output_tokens=50), sink
+        )
+    replica.advance(60.0)
+    return replica
+
+
+def types_in(text: str) -> dict[str, str]:
+    lines = [line.split() for line in text.splitlines() if line.startswith("# TYPE vllm:")]
+    return {words[2]: words[3] for words in lines}
+
+
+def test_every_family_of_the_real_engine_is_there_with_its_type() -> None:
+    assert types_in(a_replica().metrics_text()) == {
+        name: family["type"] for name, family in RECORDED.items()
+    }
+
+
+@pytest.mark.parametrize("name", sorted(set(RECORDED) - INVENTED_LABELS))
+def test_labels_and_their_values_are_those_of_the_real_engine(name: str) -> None:
+    samples = {
+        sample.name: sample.labels
+        for family in text_string_to_metric_families(a_replica().metrics_text())
+        for sample in family.samples
+        if sample.name in {name, f"{name}_bucket"}
+    }
+
+    (labels,) = samples.values()
+
+    assert sorted(set(labels) - {"le"}) == RECORDED[name]["labels"]
+
+
+@pytest.mark.parametrize("name", [name for name, family in RECORDED.items() if "buckets" in family])
+def test_buckets_are_those_of_the_real_engine(name: str) -> None:
+    bounds = [
+        sample.labels["le"]
+        for family in text_string_to_metric_families(a_replica().metrics_text())
+        for sample in family.samples
+        if sample.name == f"{name}_bucket"
+    ]
+
+    assert bounds == RECORDED[name]["buckets"]
+
+
+def test_values_of_the_extra_label_are_those_of_the_real_engine() -> None:
+    name = "vllm:request_success_total"
+
+    reasons = [
+        sample.labels["finished_reason"]
+        for family in text_string_to_metric_families(a_replica().metrics_text())
+        for sample in family.samples
+        if sample.name == name
+    ]
+
+    assert reasons == RECORDED[name]["values"]["finished_reason"]
+
+
+def test_counts_agree_with_what_was_served() -> None:
+    samples = values_of(after_load(a_replica("--served-model-name", "chat")).metrics_text())
+
+    assert samples["vllm:prompt_tokens_total"] == 40 * 500
+    assert samples["vllm:generation_tokens_total"] == 40 * 50
+    assert samples["vllm:time_to_first_token_seconds_count"] == 40
+    assert samples["vllm:inter_token_latency_seconds_count"] == 40 * 49
+    assert samples["vllm:e2e_request_latency_seconds_count"] == 40
+    assert samples["vllm:iteration_tokens_total_sum"] == 40 * (500 + 49)
+    assert samples["vllm:num_requests_running"] == 0
+
+
+def test_running_and_kv_cache_follow_the_load() -> None:
+    replica = a_replica()
+    for number in range(10):
+        replica.submit(
+            Request(id=number, arrival_s=0.0, prompt_tokens=500, output_tokens=500), Sink()
+        )
+
+    replica.advance(1.0)
+    samples = values_of(replica.metrics_text())
+
+    assert samples["vllm:num_requests_running"] == 10
+    assert 0.001 < samples["vllm:kv_cache_usage_perc"] < 0.2
+
+
+def test_a_full_batch_shows_as_waiting_requests() -> None:
+    replica = a_replica("--max-num-seqs=4")
+    for number in range(10):
+        replica.submit(
+            Request(id=number, arrival_s=0.0, prompt_tokens=500, output_tokens=500), Sink()
+        )
+
+    replica.advance(1.0)
+    samples = values_of(replica.metrics_text())
+
+    assert samples["vllm:num_requests_running"] == 4
+    assert samples["vllm:num_requests_waiting"] == 6
+
+
+def test_sglang_speaks_its_own_names() -> None:
+    text = after_load(a_replica(command=("python", "-m", "sglang.launch_server"))).metrics_text()
+
+    samples = values_of(text)
+
+    assert samples["sglang:num_requests_total"] == 40
+    assert samples["sglang:generation_tokens_total"] == 2000
+    assert samples["sglang:time_to_first_token_seconds_count"] == 40
+    assert "vllm:" not in text
+
+
+def test_the_aggregate_carries_the_labels_that_a_scrape_would_add() -> None:
+    text = aggregate.text([after_load(a_replica())])
+
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    labels = families["vllm:generation_tokens"].samples[0].labels
+
+    assert (labels["namespace"], labels["pod"]) == ("default", "chat-0")
+    assert families["vllm:generation_tokens"].samples[0].value == 2000
+
+
+def test_a_frozen_exposition_does_not_move() -> None:
+    replica = a_replica()
+    replica.begin_fault(ScrapeFault.FROZEN)
+
+    after_load(replica)
+
+    assert values_of(replica.metrics_text())["vllm:generation_tokens_total"] == 0
+
+
+def test_a_nan_exposition_parses_and_holds_nothing_else() -> None:
+    replica = a_replica()
+    replica.begin_fault(ScrapeFault.NAN)
+
+    samples = values_of(replica.metrics_text())
+
+    assert len(samples) > 40
+    assert all(math.isnan(value) for value in samples.values())
+
+
+def test_missing_families_leave_the_others_alone() -> None:
+    replica = a_replica()
+    replica.begin_fault(ScrapeFault.MISSING, ["vllm:num_requests_waiting"])
+
+    names = types_in(replica.metrics_text())
+
+    assert "vllm:num_requests_waiting" not in names
+    assert "vllm:num_requests_running" in names
+
+
+def test_a_healed_exposition_is_whole_again() -> None:
+    replica = a_replica()
+    replica.begin_fault(ScrapeFault.FROZEN)
+    after_load(replica)
+
+    replica.begin_fault(ScrapeFault.NONE)
+
+    assert values_of(replica.metrics_text())["vllm:generation_tokens_total"] == 2000
+
+
+def values_of(text: str) -> dict[str, float]:
+    """Last value of each sample name."""
+    return {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
