@@ -1,0 +1,94 @@
+"""What happened in the demo, second by second: load, latencies, replicas and decisions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One second; None is what is not known."""
+
+    t_s: float
+    arrival_rate_per_s: float
+    waiting_requests: int
+    running_requests: int
+    first_token_p95_s: float | None
+    output_token_p95_s: float | None
+    pods: int
+    """Pods that hold accelerators: starting, ready and draining."""
+    ready_replicas: int
+    current_replicas: int
+    desired_replicas: int | None
+    ceiling_per_s: float | None
+    """Of one replica. [1/s]"""
+    utilization: float | None
+    loop_gain: float | None
+    reason: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something worth a line."""
+
+    t_s: float
+    text: str
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Grows by one moment a second; counts changes of the target's replicas."""
+
+    moments: list[Moment] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    scale_ups: int = 0
+    scale_downs: int = 0
+
+    def note(self, t_s: float, text: str) -> Event:
+        """Keep a line."""
+        event = Event(t_s, text)
+        self.events.append(event)
+        return event
+
+    def take(self, moment: Moment) -> Event | None:
+        """Keep a moment; return the event if the target's replicas changed."""
+        before = self.moments[-1] if self.moments else None
+        self.moments.append(moment)
+        if before is None or before.current_replicas == moment.current_replicas:
+            return None
+        up = moment.current_replicas > before.current_replicas
+        self.scale_ups += up
+        self.scale_downs += not up
+        because = f" ({moment.reason}): {moment.because}" if moment.reason else ""
+        change = f"{before.current_replicas} -> {moment.current_replicas}"
+        return self.note(moment.t_s, f"{'up' if up else 'down'}  {change}{because}")
+
+    def gpu_hours(self, *, until_s: float, gpus_per_replica: int = 1) -> float:
+        """Accelerator-hours from creation to end of drain, up to a moment."""
+        seconds = 0.0
+        for before, after in zip(self.moments, self.moments[1:], strict=False):
+            if after.t_s <= until_s:
+                seconds += (after.t_s - before.t_s) * before.pods
+        return seconds * gpus_per_replica / SECONDS_PER_HOUR
+
+
+def read_status(fleet: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick what is shown out of a ServingFleet's status."""
+    status = fleet.get("status") or {}
+    replica = status.get("replica") or {}
+    decision = status.get("decision") or {}
+    return {
+        "desired_replicas": status.get("desiredReplicas"),
+        "ceiling_per_s": _number(replica.get("ceilingRequestsPerSecond")),
+        "utilization": _number(replica.get("utilization")),
+        "loop_gain": _number(replica.get("loopGain")),
+        "reason": decision.get("reason", ""),
+        "because": decision.get("because", ""),
+    }
+
+
+def _number(text: str | None) -> float | None:
+    return None if text in (None, "") else float(text)
