@@ -74,6 +74,17 @@ class Informer:
         """Call `listener` at every change; it must be quick and must not raise."""
         self._listeners.append(listener)
 
+    def observe(self, item: Object) -> None:
+        """Take in the answer to a write of our own, ahead of its watch event.
+
+        An answer that the watch has already passed is ignored, so nothing deleted comes back.
+        """
+        key, version = key_of(item), int(item["metadata"]["resourceVersion"])
+        known = self._objects.get(key)
+        passed = int(version_of(known) or self._version or 0)
+        if version > passed:
+            self._put(key, item)
+
     async def run(self) -> None:
         """List and watch for ever; trouble is waited out with growing pauses."""
         while True:
@@ -100,9 +111,10 @@ class Informer:
         )
         seen = {key_of(item): item for item in items}
         for key in [key for key in self._objects if key not in seen]:
-            self._put(key, None)
+            if not _is_newer(self._objects[key], version):
+                self._put(key, None)
         for key, item in seen.items():
-            if version_of(self._objects.get(key)) != version_of(item):
+            if _is_newer(item, version_of(self._objects.get(key)) or "0"):
                 self._put(key, item)
         self._version = version
         self.synced.set()
@@ -128,8 +140,14 @@ class Informer:
             raise ApiError(code, item.get("reason", "Unknown"), item.get("message", ""))
         self._version = item["metadata"]["resourceVersion"]
         self._pause_s = _FIRST_PAUSE_S
-        if kind != "BOOKMARK":
-            self._put(key_of(item), None if kind == "DELETED" else item)
+        if kind == "DELETED":
+            known = self._objects.get(key_of(item))
+            if known is not None and known["metadata"]["uid"] == item["metadata"]["uid"]:
+                self._put(key_of(item), None)
+        elif kind != "BOOKMARK":
+            known = self._objects.get(key_of(item))
+            if known is None or _is_newer(item, version_of(known) or "0"):
+                self._put(key_of(item), item)
 
     def _put(self, key: Key, item: Object | None) -> None:
         before = self._objects.pop(key, None) if item is None else self._objects.get(key)
@@ -150,6 +168,10 @@ def key_of(item: Object) -> Key:
 def version_of(item: Object | None) -> str | None:
     """Say which state of the object this is."""
     return None if item is None else item["metadata"]["resourceVersion"]
+
+
+def _is_newer(item: Object, version: str) -> bool:
+    return int(item["metadata"]["resourceVersion"]) > int(version)
 
 
 async def wait_until_synced(informers: Iterable[Informer]) -> None:

@@ -1,0 +1,47 @@
+"""Start all controllers as tasks of this event loop, and end them with the block."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from sim_cluster.controllers.deployment import Deployments
+from sim_cluster.controllers.index import Index
+from sim_cluster.controllers.replica_set import ReplicaSets
+from sim_cluster.controllers.scheduler import Scheduler
+from sim_cluster.controllers.view import View, owner_terms
+from sim_cluster.controllers.worker import work
+from sim_cluster.resources import REPLICA_SETS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from sim_cluster.api_client import ApiClient
+
+_WORKERS = {"scheduler": 16}
+_WORKERS_OTHERWISE = 8
+
+
+@contextlib.asynccontextmanager
+async def running_controllers(client: ApiClient) -> AsyncIterator[None]:
+    """Run the controllers that a real cluster has, as far as serving fleets need them."""
+    view = View(client)
+    sets_by_owner: Index[str] = Index(view.informer(REPLICA_SETS), owner_terms)
+    controllers: list[Any] = [
+        Deployments(view, sets_by_owner),
+        ReplicaSets(view, sets_by_owner),
+        Scheduler(view),
+    ]
+    tasks = [asyncio.create_task(view.run())]
+    try:
+        await asyncio.sleep(0)  # the copies start
+        await view.synced()
+        for controller in controllers:
+            workers = _WORKERS.get(controller.name, _WORKERS_OTHERWISE)
+            tasks.append(asyncio.create_task(work(controller, workers=workers)))
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
