@@ -1,6 +1,7 @@
 """Building and growing the arrays of the compiled event loop."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from sim_cluster.serving.compiled.state import (
     State,
 )
 from sim_cluster.serving.limits import EngineLimits
+
+SEED_SPREAD = 0x9E3779B97F4A7C15
+"""2^64 over the golden ratio: neighbouring seeds begin far apart (Knuth's multiplicative hash)."""
 
 FIRST_SLOTS = 32
 """Replicas alive at once before the arrays grow."""
@@ -60,7 +64,7 @@ def touched_shares(step_time: StepTime, max_sequences: int) -> Floats:
 
 
 def request_records(arrivals: Arrivals, limits: EngineLimits) -> Records:
-    """Requests before anything has happened; those that can never finish have no prompt."""
+    """Lay out requests before anything has happened; those that can never finish have no prompt."""
     records = np.zeros(len(arrivals), REQUEST)
     total = arrivals.prompt_tokens.astype(np.int64) + arrivals.output_tokens
     fits = total <= limits.blocks * limits.block_tokens
@@ -82,8 +86,7 @@ def new_state(
     router = np.zeros(1, ROUTER)
     router["policy"] = policy
     router["turn"] = NOBODY
-    # xorshift64* needs a state other than zero; the odd constant (2^64 / golden ratio) spreads seeds
-    router["random"] = ((seed + 1) * 0x9E3779B97F4A7C15) % 2**64 or 1
+    router["random"] = ((seed + 1) * SEED_SPREAD) % 2**64 or 1  # xorshift64* must not start at 0
     machine = machine_of(step_time, limits)
     empty = _slots(0, machine, has_window=step_time.window_tokens > 0)
     state = State(
@@ -138,7 +141,19 @@ def clear_slot(state: State, slot: int, *, life: int, now_s: float) -> None:
         counts[slot] = 0
 
 
-def _slots(slots: int, machine: Machine, *, has_window: bool) -> dict[str, object]:
+def hold(state: State, index: int) -> None:
+    """Put a request behind those that the router holds until a replica is ready."""
+    router = state.router[0]
+    state.requests["next"][index] = NOBODY
+    if router["held"]:
+        state.requests["next"][router["held_tail"]] = index
+    else:
+        router["held_head"] = index
+    router["held_tail"] = index
+    router["held"] += 1
+
+
+def _slots(slots: int, machine: Machine, *, has_window: bool) -> dict[str, Any]:
     crossings = machine.max_sequences if has_window else 1
 
     def ints(*shape: int) -> Ints:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fleetline.errors import ModelError
 from sim_cluster.serving import arrays, viewing
-from sim_cluster.serving.compiled.loop import release_held, route_again, run_until
+from sim_cluster.serving.compiled.loop import run_until
 from sim_cluster.serving.compiled.state import NOBODY, State
 from sim_cluster.serving.lives import (
     Ending,
@@ -194,7 +194,6 @@ class Deployment:
         life.ready_s = self.now_s
         arrays.clear_slot(self.state, life.slot, life=life.number, now_s=self.now_s)
         self._update_routable()
-        release_held(self.state, self.now_s)
 
     def _update_routable(self) -> None:
         slots = [life.slot for life in self.living if life.slot is not None and life.is_alive]
@@ -233,8 +232,12 @@ class Deployment:
         return lost
 
     def _lose(self, indexes: list[int]) -> None:
+        """Put the requests of a dead replica back at the router, or give them up."""
         requests = self.state.requests
         for index in sorted(indexes):
             requests["admitted_s"][index] = requests["first_token_s"][index] = math.nan
             if self._loss is Loss.RETRIED:
-                route_again(self.state, index, self.now_s)
+                requests["earlier_tokens"][index] = 0.0
+                requests["computed_tokens"][index] = 0
+                requests["prefill_tokens"][index] = requests["prompt_tokens"][index]
+                arrays.hold(self.state, index)

@@ -174,7 +174,7 @@ class FleetSimulation:
         self._deployment.restore_node(node)
 
     def snapshot(self) -> Snapshot:
-        """What every engine shows at this moment, in time proportional to the replicas."""
+        """Read what every engine shows at this moment, in time proportional to the replicas."""
         return viewing.look(
             self._deployment.state,
             self._deployment.living,
@@ -184,7 +184,7 @@ class FleetSimulation:
         )
 
     def results(self) -> RequestResults:
-        """What happened to each request so far."""
+        """Read what happened to each request so far."""
         return RequestResults.of(self._deployment.state.requests, self._arrivals)
 
     def phase_areas(self) -> PhaseAreas:

@@ -85,7 +85,7 @@ class Inventory:
             )
 
     def place(self, lives: Iterable[ReplicaLife]) -> int | None:
-        """The first node with room, or None."""
+        """Return the first node with room, or None."""
         used = [0] * self.nodes
         for life in lives:
             if life.node is not None and math.isnan(life.ended_s):

@@ -212,7 +212,7 @@ class ServingReplica:
         one.blocks = 0
         one.preemptions += 1
         one.computed_tokens = 0
-        one.generated_tokens = float(math.floor(one.generated_tokens))
+        one.generated_tokens = float(math.floor(one.generated_tokens + ROUNDING))
         one.prefill_tokens = one.request.prompt_tokens + int(one.generated_tokens)
         self._queue.appendleft(one)
         self.counters.preemptions += 1

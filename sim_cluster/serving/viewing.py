@@ -144,6 +144,6 @@ def _follow(state: State, index: int) -> list[int]:
 
 def _glance(state: State, slots: Ints, now_s: float) -> tuple[Records, Ints]:
     seen = np.zeros(slots.size, GLANCE)
-    gaps = np.zeros((slots.size, state.token_bounds.size + 1), np.int64)
+    gaps = state.histograms.inter_token_latency[slots]
     glance(state, now_s, slots, seen, gaps)
     return seen, gaps

@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 @compiled
 def steps_for(state: State, tokens: float) -> int:
     """Decode steps that yield so many tokens."""
-    return int(math.ceil(tokens / state.machine.tokens_per_step - ROUNDING))
+    return math.ceil(tokens / state.machine.tokens_per_step - ROUNDING)
 
 
 @compiled
@@ -33,7 +33,7 @@ def context_of(state: State, one: Record, request: Record) -> float:
 
 @compiled
 def windowed(state: State, context_tokens: float) -> float:
-    """The part of a context that sliding-window layers read. [tokens]"""
+    """Cap a context to the part that sliding-window layers read. [tokens]"""
     window = state.machine.window_tokens
     return min(context_tokens, float(window)) if window > 0 else context_tokens
 
@@ -56,7 +56,7 @@ def join(state: State, slot: int, index: int, left_tokens: float) -> None:
     elif context < window:
         one.growing += 1
         crossing = one.counter + steps_for(state, window - context)
-        if crossing < request.finish:
+        if crossing <= request.finish:
             heap.push(state.cross_keys, state.cross_ids, slot, one.crossing, crossing, index)
             one.crossing += 1
 
@@ -114,7 +114,7 @@ def preempt_last(state: State, slot: int, now_s: float) -> None:
 def prompt_blocks(state: State, request: Record) -> int:
     """Blocks that admission takes for a request."""
     cycle = state.machine.units_per_block
-    units = int(math.ceil(request.prefill_tokens / state.machine.tokens_per_step))
+    units = math.ceil(request.prefill_tokens / state.machine.tokens_per_step)
     return (units + cycle - 1) // cycle
 
 
@@ -137,5 +137,6 @@ def forget_last(state: State, slot: int, now_s: float) -> int:
     tokens = request.earlier_tokens + 1.0 + state.machine.tokens_per_step * steps
     leave(state, slot, index, place)
     request.earlier_tokens = math.floor(tokens + ROUNDING)
+    one.generation_tokens -= tokens - request.earlier_tokens
     request.last_token_s = now_s
     return index

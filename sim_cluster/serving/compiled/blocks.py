@@ -14,7 +14,7 @@ from sim_cluster.serving.compiled.state import Record, State
 @compiled
 def units_of(state: State, tokens: float) -> int:
     """Decode steps' worth of tokens. [steps]"""
-    return int(math.ceil(tokens / state.machine.tokens_per_step))
+    return math.ceil(tokens / state.machine.tokens_per_step)
 
 
 @compiled

@@ -27,7 +27,7 @@ GLANCE = np.dtype(
 
 @entry
 def glance(state: State, now_s: float, slots: Ints, seen: Records, token_gaps: Ints) -> None:
-    """Fill `seen` and the histogram of token gaps, one row for each of the slots."""
+    """Fill `seen` and add to the histogram of token gaps, one row for each of the slots."""
     for row in range(slots.size):
         slot = slots[row]
         one = state.replicas[slot]
@@ -43,7 +43,6 @@ def glance(state: State, now_s: float, slots: Ints, seen: Records, token_gaps: I
         view.waiting_area_s = one.waiting_area_s + one.waiting_phase * elapsed_s
         view.prefill_area_s = one.prefill_area_s + one.prefill_phase * elapsed_s
         view.decode_area_s = one.decode_area_s + one.decode_phase * elapsed_s
-        token_gaps[row] = state.histograms.inter_token_latency[slot]
         if one.activity == LEAPING:
             add_run(state, slot, now_s, row, view, token_gaps)
 
@@ -67,7 +66,7 @@ def add_run(
 
 @compiled
 def waiting(state: State, one: Record, now_s: float) -> int:
-    """Requests in the engine's queue, without those still in its front end."""
+    """Count the requests in the engine's queue, without those still in its front end."""
     if one.queued == 0 or state.requests[one.queue_tail].ready_s <= now_s:
         return one.queued
     count, index = 0, one.queue_head

@@ -4,7 +4,7 @@ import math
 
 from sim_cluster.serving.compiled.boundary import reach_event
 from sim_cluster.serving.compiled.jit import entry
-from sim_cluster.serving.compiled.routing import route
+from sim_cluster.serving.compiled.routing import release_held, route
 from sim_cluster.serving.compiled.schedule import earliest
 from sim_cluster.serving.compiled.state import NOBODY, State
 
@@ -12,13 +12,15 @@ from sim_cluster.serving.compiled.state import NOBODY, State
 @entry
 def run_until(state: State, until_s: float) -> int:
     """
-    Let everything happen up to and including a moment.
+    Let everything happen up to and including a moment, beginning with requests that are held.
 
     Returns the slot of a draining replica that has just finished its last request, before
     anything later has happened, or -1 when the moment is reached. An arrival comes before
     the events of replicas at the same moment.
     """
     router, requests = state.router[0], state.requests
+    if router.held > 0 and router.routable > 0:
+        release_held(state)
     while True:
         arrival_s = math.inf
         if router.next_arrival < requests.size:
@@ -43,27 +45,3 @@ def run_until(state: State, until_s: float) -> int:
             reach_event(state, slot, now_s)
             if state.replicas[slot].draining and state.replicas[slot].in_flight == 0:
                 return slot
-
-
-@entry
-def release_held(state: State, now_s: float) -> None:
-    """Route every request that waited at the router for a replica."""
-    router = state.router[0]
-    index, held = router.held_head, router.held
-    router.held = 0
-    for _ in range(held):
-        following = state.requests[index].next
-        route(state, index, now_s)
-        index = following
-
-
-@entry
-def route_again(state: State, index: int, now_s: float) -> None:
-    """Send a request that a lost replica had to another one, from its beginning."""
-    request = state.requests[index]
-    request.earlier_tokens = 0.0
-    request.prefill_tokens = request.prompt_tokens
-    request.computed_tokens = 0
-    request.admitted_s = math.nan
-    request.first_token_s = math.nan
-    route(state, index, now_s)

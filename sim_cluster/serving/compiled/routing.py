@@ -24,12 +24,12 @@ def draw(router: Record, below: int) -> int:
     x ^= x >> np.uint64(27)
     router.random = x
     high = (x * MULTIPLIER) >> np.uint64(32)
-    return np.int64((high * np.uint64(below)) >> np.uint64(32))
+    return int(np.int64((high * np.uint64(below)) >> np.uint64(32)))
 
 
 @compiled
 def choose(state: State) -> int:
-    """The slot that takes the next request. There must be a routable one."""
+    """Return the slot that takes the next request; there must be a routable one."""
     router = state.router[0]
     count = router.routable
     if count == 1:
@@ -49,7 +49,7 @@ def choose(state: State) -> int:
 
 @compiled
 def least_loaded(routable: Ints, loads: Ints, count: int, turn: int) -> int:
-    """The slot with the fewest requests in flight; ties go round in turn."""
+    """Return the slot with the fewest requests in flight; ties go round in turn."""
     best = routable[turn]
     for place in range(turn + 1, count):
         if loads[routable[place]] < loads[best]:
@@ -65,13 +65,7 @@ def route(state: State, index: int, now_s: float) -> None:
     """Send a request to a replica, or hold it at the router while there is none."""
     router = state.router[0]
     if router.routable == 0:
-        state.requests[index].next = NOBODY
-        if router.held == 0:
-            router.held_head = index
-        else:
-            state.requests[router.held_tail].next = index
-        router.held_tail = index
-        router.held += 1
+        hold(state, index)
         return
     slot = choose(state)
     one, request = state.replicas[slot], state.requests[index]
@@ -87,3 +81,28 @@ def route(state: State, index: int, now_s: float) -> None:
         plan(state, slot, now_s)
     elif one.activity == LEAPING and was_empty:
         cut_run(state, slot)
+
+
+@compiled
+def hold(state: State, index: int) -> None:
+    """Keep a request at the router."""
+    router = state.router[0]
+    state.requests[index].next = NOBODY
+    if router.held == 0:
+        router.held_head = index
+    else:
+        state.requests[router.held_tail].next = index
+    router.held_tail = index
+    router.held += 1
+
+
+@compiled
+def release_held(state: State) -> None:
+    """Route every request that is held at the router."""
+    router = state.router[0]
+    index, held = router.held_head, router.held
+    router.held = 0
+    for _ in range(held):
+        following = state.requests[index].next
+        route(state, index, router.now_s)
+        index = following

@@ -18,5 +18,5 @@ def set_event(state: State, slot: int, at_s: float) -> None:
 
 @compiled
 def earliest(state: State) -> int:
-    """The slot whose event comes first."""
+    """Return the slot whose event comes first."""
     return state.winners[1]

@@ -54,7 +54,7 @@ def set_lines(
     if low_slope_s > high_slope_s:
         ahead = (high_s - low_s) / (low_slope_s - high_slope_s)
         if ahead < 1e15:
-            one.bend = int(math.floor(ahead)) + 1
+            one.bend = math.floor(ahead) + 1
 
 
 @compiled
