@@ -1,0 +1,147 @@
+"""One question put to every policy: this trace, on this fleet, under these objectives."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetline.errors import ManifestError, ModelError
+from fleetline.model import ceiling as ceilings
+from fleetline.model.kv_cache import kv_capacity_tokens
+from fleetline.model.objective import Objective
+from fleetline.model.replica import Replica
+from fleetline.model.roofline import step_time
+from fleetline.model.workload import TokenLengths, Workload
+from fleetline.replay.site import Site
+from fleetline.replay.traces import Trace
+from sim_cluster.serving.fleet import FleetSimulation, Router
+from sim_cluster.serving.limits import EngineLimits
+from sim_cluster.serving.startup import StartupTime
+
+SAMPLED_REQUESTS = 4000
+"""Requests of a trace whose lengths the ceiling is computed from."""
+
+MINUTE_S = 60.0
+FIRST_STRETCH_S = 300.0
+"""The fleet begins with what the demand of this stretch needs. [s]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scenario:
+    """Everything but the policy."""
+
+    trace: Trace
+    replica: Replica
+    objectives: tuple[Objective, ...]
+    startup: StartupTime
+    startup_s: float
+    """Mean of the distribution: what a clairvoyant knows. [s]"""
+    period_s: float = 15.0
+    """How often our own policy decides. [s]"""
+    scrape_s: float = 15.0
+    """How often Prometheus scrapes. [s]"""
+    dispersion: float = 1.0
+    min_replicas: int = 1
+    max_replicas: int = 200
+    initial_replicas: int
+    router: Router = Router.LEAST_LOADED
+    seed: int = 0
+    price_usd_per_hour: float | None = None
+    """Of one accelerator. [USD/h]"""
+    queue_drain_s: float = 60.0
+
+    @property
+    def lengths(self) -> TokenLengths:
+        """Lengths of the trace's requests, thinned evenly."""
+        return lengths_of(self.trace)
+
+    @property
+    def limits(self) -> EngineLimits:
+        """Limits of one engine."""
+        return EngineLimits(
+            max_sequences=self.replica.max_sequences,
+            step_token_budget=max(self.replica.step_token_budget, self.replica.max_sequences),
+            kv_capacity_tokens=kv_capacity_tokens(self.replica),
+        )
+
+    def fleet(self) -> FleetSimulation:
+        """Build the fleet as it stands at the beginning of the trace."""
+        return FleetSimulation(
+            self.trace.arrivals,
+            step_time(self.replica),
+            self.limits,
+            router=self.router,
+            startup=self.startup,
+            initial_replicas=self.initial_replicas,
+            seed=self.seed,
+        )
+
+
+def lengths_of(trace: Trace) -> TokenLengths:
+    """Return the length distribution of a trace, thinned evenly."""
+    arrivals = trace.arrivals
+    index = np.linspace(0, len(arrivals) - 1, min(len(arrivals), SAMPLED_REQUESTS)).astype(np.intp)
+    return TokenLengths.of(
+        arrivals.prompt_tokens[index].astype(np.float64),
+        arrivals.output_tokens[index].astype(np.float64),
+        cached_prompt_tokens=arrivals.cached_prompt_tokens[index].astype(np.float64),
+    )
+
+
+def pooled_rate_per_s(scenario: Scenario, replicas: int) -> float:
+    """Ceiling of one replica when so many share the load. [1/s]"""
+    workload = Workload(lengths=scenario.lengths, dispersion=scenario.dispersion)
+    return ceilings.ceiling(
+        scenario.replica, workload, scenario.objectives, replicas=replicas
+    ).rate_per_s
+
+
+def site_of(scenario: Scenario) -> Site:
+    """
+    Describe the fleet to the peers.
+
+    Raises
+    ------
+    ModelError
+        If an objective cannot be met at any rate.
+    """
+    lengths = scenario.lengths
+    workload = Workload(lengths=lengths, dispersion=scenario.dispersion)
+    alone = ceilings.ceiling(scenario.replica, workload, scenario.objectives)
+    if not alone.is_attainable:
+        raise ModelError(alone.because)
+    return Site(
+        replica=scenario.replica,
+        step_time=step_time(scenario.replica),
+        kv_capacity_tokens=kv_capacity_tokens(scenario.replica),
+        objectives=scenario.objectives,
+        prompt_tokens=lengths.mean_prompt_tokens,
+        output_tokens=lengths.mean_output_tokens,
+        ceiling_rate_per_s=alone.rate_per_s,
+        ceiling_concurrency=alone.concurrency,
+        peak_rate_per_s=float(scenario.trace.rate_per_s(MINUTE_S).max()),
+        min_replicas=scenario.min_replicas,
+        max_replicas=scenario.max_replicas,
+    )
+
+
+def first_replicas(
+    trace: Trace,
+    replica: Replica,
+    objectives: tuple[Objective, ...],
+    *,
+    dispersion: float,
+    max_replicas: int,
+) -> int:
+    """Replicas that the first five minutes need, each at the ceiling of one alone."""
+    if replica.lanes != 1:
+        raise ManifestError(
+            "data_parallel and pipeline_parallel must be 1 in a replay, "
+            f"got {replica.data_parallel} and {replica.pipeline_parallel}"
+        )
+    workload = Workload(lengths=lengths_of(trace), dispersion=dispersion)
+    alone = ceilings.ceiling(replica, workload, objectives)
+    if not alone.is_attainable:
+        raise ModelError(alone.because)
+    stretch_s = min(FIRST_STRETCH_S, trace.duration_s)
+    first = float(np.searchsorted(trace.arrivals.t_s, stretch_s)) / stretch_s
+    return int(max(1, min(max_replicas, np.ceil(first / alone.rate_per_s))))
