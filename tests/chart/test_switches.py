@@ -1,4 +1,4 @@
-"""One test for each switch of values.yaml: what it adds, takes away or changes, and nothing else."""
+"""One test for each switch of values.yaml: what it adds, takes away or changes, and no more."""
 
 import json
 
