@@ -17,6 +17,7 @@ from sim_cluster.nodes.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from sim_cluster.nodes.families import Family
     from sim_cluster.nodes.live_replica import LiveReplica
     from sim_cluster.nodes.meters import Value
 
@@ -51,39 +52,32 @@ def text(replicas: Iterable[LiveReplica]) -> str:
     return "\n".join(_lines(read)) + "\n"
 
 
-def _labels(replica: LiveReplica) -> dict[str, str]:
+def _labels(replica: LiveReplica) -> str:
     namespace, pod = replica.key
-    return {
-        "engine": "0",
-        "model_name": replica.spec.served_name,
-        "namespace": namespace,
-        "pod": pod,
-    }
+    labels = {"engine": "0", "model_name": replica.spec.served_name}
+    return braces({**labels, "namespace": namespace, "pod": pod}).removesuffix("}")
 
 
-def _lines(
-    read: list[tuple[dict[str, str], Mapping[str, Value | tuple[float, ...]]]],
-) -> Iterator[str]:
+def _lines(read: list[tuple[str, Mapping[str, Value]]]) -> Iterator[str]:
     for family in VLLM:
         if family.name in FAMILIES:
             yield head(family.name, family.kind, family.about).rstrip("\n")
             for labels, values in read:
-                value = values[family.name]
-                if isinstance(value, Histogram):
-                    yield from _buckets(family.name, labels, value)
-                elif isinstance(value, tuple):
-                    for variant, one in zip(family.variants, value, strict=True):
-                        yield f"{family.name}{braces({**labels, family.label: variant})} {one}"
-                else:
-                    yield f"{family.name}{braces(labels)} {number(value)}"
+                yield from _samples(family, labels, values[family.name])
 
 
-def _buckets(name: str, labels: Mapping[str, str], histogram: Histogram) -> Iterator[str]:
-    cumulative = histogram.cumulative()
-    if cumulative[-1] == 0:
-        return
-    bounds = [*(number(bound) for bound in histogram.bounds), "+Inf"]
-    for bound, count in zip(bounds, cumulative, strict=True):
-        yield f"{name}_bucket{braces({**labels, 'le': bound})} {count}.0"
-    yield f"{name}_count{braces(labels)} {cumulative[-1]}.0"
-    yield f"{name}_sum{braces(labels)} {number(histogram.sum)}"
+def _samples(family: Family, labels: str, value: Value) -> Iterator[str]:
+    name = family.name
+    if isinstance(value, Histogram):
+        cumulative = value.cumulative()
+        if cumulative[-1]:
+            bounds = [*(number(bound) for bound in value.bounds), "+Inf"]
+            for bound, count in zip(bounds, cumulative, strict=True):
+                yield f'{name}_bucket{labels},le="{bound}"}} {count}.0'
+            yield f"{name}_count{labels}}} {cumulative[-1]}.0"
+            yield f"{name}_sum{labels}}} {number(value.sum)}"
+    elif isinstance(value, tuple):
+        for variant, one in zip(family.variants, value, strict=True):
+            yield f'{name}{labels},{family.label}="{variant}"}} {one}'
+    else:
+        yield f"{name}{labels}}} {number(value)}"

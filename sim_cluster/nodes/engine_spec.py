@@ -25,6 +25,8 @@ _REFERENCE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _SHORT_FLAGS: Final = {
     "tp": "tensor-parallel-size",
     "tp-size": "tensor-parallel-size",
+    "dp": "data-parallel-size",
+    "dp-size": "data-parallel-size",
     "pp": "pipeline-parallel-size",
     "pp-size": "pipeline-parallel-size",
     "model-path": "model",
@@ -123,6 +125,8 @@ def _spec(
         accelerator=accelerator,
         tensor_parallel=int(options.get("tensor-parallel-size", 1)),
         pipeline_parallel=int(options.get("pipeline-parallel-size", 1)),
+        data_parallel=int(options.get("data-parallel-size", 1)),
+        expert_parallel="enable-expert-parallel" in options,
         weight_precision=weights,
         kv_precision=_PRECISIONS.get(options.get("kv-cache-dtype", "auto"), Precision.BF16),
         max_sequences=slots,

@@ -32,7 +32,7 @@ class Exposition:
 
     def lines(
         self,
-        values: Mapping[str, Value | tuple[float, ...]],
+        values: Mapping[str, Value],
         *,
         without: Collection[str] = (),
     ) -> Iterator[str]:
@@ -62,9 +62,7 @@ def _templates(family: Family, labels: Mapping[str, str]) -> list[str]:
     return samples
 
 
-def _numbers(
-    family: Family, value: Value | tuple[float, ...] | None, created: str
-) -> Iterator[str]:
+def _numbers(family: Family, value: Value | None, created: str) -> Iterator[str]:
     count = max(len(family.variants), 1)
     if isinstance(value, Histogram):
         cumulative = value.cumulative()

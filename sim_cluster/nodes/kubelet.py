@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 
+from fleetline.errors import ModelError
 from sim_cluster.api_client import ApiError
 from sim_cluster.nodes.engine_spec import EngineSpec, read_engine
 from sim_cluster.nodes.live_replica import LiveReplica
@@ -62,7 +63,8 @@ class Kubelet:
         """Nodes whose pods are ours, with what they carry."""
         self.pods: dict[Key, SimulatedPod] = {}
         self.on_serving: list[Callable[[SimulatedPod], None]] = []
-        self.on_gone: list[Callable[[SimulatedPod], None]] = []
+        self.on_stopped: list[Callable[[SimulatedPod], None]] = []
+        self.on_forgotten: list[Callable[[SimulatedPod], None]] = []
         self._client = client
         self._informer = pods
         self._clock = clock
@@ -120,7 +122,8 @@ class Kubelet:
         pod = self.pods.pop(key, None)
         if pod is not None:
             self._stop_serving(pod)
-            self._addresses.give_back(pod.ip)
+            for listener in self.on_forgotten:
+                listener(pod)
 
     def _changed(self, before: Object | None, after: Object | None) -> None:
         manifest = after or before
@@ -219,17 +222,25 @@ class Kubelet:
 
     def _serve(self, pod: SimulatedPod) -> None:
         """End the start: the engine listens, and its readiness probe succeeds."""
-        if pod.fails_to_start:
-            self.crash(pod.key, starts_again=False)
-            return
         manifest = self._informer.get(*pod.key)
         engine = self._engine(manifest) if manifest else None
-        if engine is not None:
-            self._pool.add(LiveReplica(pod.key, engine, created_s=time.time()))
+        if pod.fails_to_start or not self._load(pod, engine):
+            self.crash(pod.key, starts_again=False)
+            return
         pod.stage = Stage.SERVING
         for listener in self.on_serving:
             listener(pod)
         self.enqueue(pod.key)
+
+    def _load(self, pod: SimulatedPod, engine: EngineSpec | None) -> bool:
+        """Put the pod's engine into service; say whether its model fits into memory."""
+        if engine is not None:
+            try:
+                self._pool.add(LiveReplica(pod.key, engine, created_s=time.time()))
+            except ModelError as error:
+                _LOG.warning("pod %s/%s runs out of memory: %s", *pod.key, error)
+                return False
+        return True
 
     def _restart(self, pod: SimulatedPod) -> None:
         pod.restarts += 1
@@ -262,7 +273,7 @@ class Kubelet:
             pod.wake.cancel()
             pod.wake = None
         self._pool.remove(pod.key)
-        for listener in self.on_gone:
+        for listener in self.on_stopped:
             listener(pod)
 
     def _after(

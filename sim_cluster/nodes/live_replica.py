@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Protocol
 
-from fleetline.model.kv_cache import kv_capacity_tokens
-from fleetline.model.roofline import step_time
-from sim_cluster.nodes import meters as metering
 from sim_cluster.nodes import sglang
 from sim_cluster.nodes.exposition import Exposition, braces, head, number
 from sim_cluster.nodes.families import VLLM
 from sim_cluster.nodes.faults import HEALTHY, ScrapeFault, ScrapeState
-from sim_cluster.serving.replica import Completion, Request, ServingReplica
+from sim_cluster.nodes.lanes import Lanes, idle_lanes, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -20,6 +17,7 @@ if TYPE_CHECKING:
     from sim_cluster.informer import Key
     from sim_cluster.nodes.engine_spec import EngineSpec
     from sim_cluster.nodes.meters import Value
+    from sim_cluster.serving.replica import Completion, Request
 
 _VALUE: Final = re.compile(r" [^ \n]+$", re.MULTILINE)
 
@@ -44,16 +42,9 @@ class LiveReplica:
         self.scrape = HEALTHY
         self._created_s = created_s
         self._clients: dict[int, tuple[Request, Client]] = {}
-        self._meters = metering.Meters()
-        self._engine = ServingReplica(
-            metering.MeteredClock(step_time(spec.replica), self._meters),
-            max_sequences=spec.replica.max_sequences,
-            step_token_budget=spec.replica.step_token_budget,
-            kv_capacity_tokens=kv_capacity_tokens(spec.replica),
-            block_tokens=spec.block_tokens,
-            observer=self._meters,
-        )
+        self._lanes: Lanes | None = None
         self._exposition: Exposition | None = None
+        self.limits = limits_of(spec)
 
     @property
     def in_flight(self) -> int:
@@ -73,13 +64,16 @@ class LiveReplica:
     @property
     def kv_usage(self) -> float:
         """Share of the KV cache in use. 0..1"""
-        limits = self._engine.limits
-        return self._engine.kv_used_tokens / (limits.blocks * limits.block_tokens)
+        return self._engine.kv_usage
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is in flight."""
         return self._engine.is_idle
+
+    @property
+    def _engine(self) -> Lanes:
+        return self._lanes or idle_lanes(self.spec)
 
     def submit(self, request: Request, client: Client) -> None:
         """
@@ -90,15 +84,17 @@ class LiveReplica:
         ModelError
             If it could never fit into the KV cache.
         """
-        self._engine.submit(request)
+        if self._lanes is None:
+            self._lanes = Lanes(self.spec)
+        self._lanes.submit(request)
         self._clients[request.id] = (request, client)
 
     def advance(self, until_s: float) -> None:
         """Serve until then and tell the clients what finished."""
-        for completion in self._engine.advance(until_s):
-            self._meters.complete(completion)
-            _, client = self._clients.pop(completion.request.id)
-            client.completed(completion)
+        if self._lanes is not None:
+            for completion in self._lanes.advance(until_s):
+                _, client = self._clients.pop(completion.request.id)
+                client.completed(completion)
 
     def lose(self) -> None:
         """Die: whatever is in flight goes back to its clients unfinished."""
@@ -131,20 +127,23 @@ class LiveReplica:
         if self._exposition is None:
             labels = {"model_name": self.spec.served_name, "engine": "0"}
             self._exposition = Exposition(VLLM, labels, created_s=self._created_s)
-        lines = [*self._exposition.lines(self.values(), without=without)]
+        values = self.values()
+        lines = [*self._exposition.lines(values, without=without)]
         if "vllm:cache_config_info" not in without:
             lines.append(self._cache_config())
         begun = head("process_start_time_seconds", "gauge", "Start of the process.")
         lines.append(f"{begun}process_start_time_seconds {number(self._created_s)}")
         answered = head("http_requests_total", "counter", "Requests by handler.")
         handler = braces({"handler": "/v1/completions", "method": "POST", "status": "2xx"})
-        count = number(self._meters.finished["stop"])
+        ended = values["vllm:request_success_total"]
+        count = number(ended[0] if isinstance(ended, tuple) else 0.0)
         lines.append(f"{answered}http_requests_total{handler} {count}\n")
         return "\n".join(lines)
 
     def _cache_config(self) -> str:
-        limits, replica = self._engine.limits, self.spec.replica
-        capacity_tokens = limits.blocks * limits.block_tokens
+        limits, replica = self.limits, self.spec.replica
+        blocks = limits.blocks * replica.lanes
+        capacity_tokens = blocks * limits.block_tokens
         labels = {
             "engine": "0",
             "block_size": str(limits.block_tokens),
@@ -155,13 +154,13 @@ class LiveReplica:
             "kv_cache_max_concurrency": number(
                 capacity_tokens / replica.architecture.max_context_tokens
             ),
-            "num_gpu_blocks": str(limits.blocks),
+            "num_gpu_blocks": str(blocks),
         }
         name = "vllm:cache_config_info"
         return (
             f"{head(name, 'gauge', 'Size of the KV cache, in labels.')}{name}{braces(labels)} 1.0"
         )
 
-    def values(self) -> Mapping[str, Value | tuple[float, ...]]:
+    def values(self) -> Mapping[str, Value]:
         """Read every vLLM family that is not constantly 0."""
-        return metering.read(self._engine, self._meters)
+        return self._engine.values()

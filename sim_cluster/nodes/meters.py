@@ -8,11 +8,10 @@ from sim_cluster.nodes.families import VLLM
 from sim_cluster.nodes.histogram import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from sim_cluster.serving.replica import Completion, Request, StepClock
 
-    from sim_cluster.serving.replica import Completion, Request, ServingReplica, StepClock
-
-Value = float | Histogram
+Value = float | Histogram | tuple[float, ...]
+"""Of one family: a tuple follows the family's variants."""
 _HISTOGRAMS: Final = tuple(family for family in VLLM if family.kind == "histogram")
 
 
@@ -91,32 +90,3 @@ class MeteredClock:
             prefill_pairs=prefill_pairs,
             window_context_tokens=window_context_tokens,
         )
-
-
-def read(engine: ServingReplica, meters: Meters) -> Mapping[str, Value | tuple[float, ...]]:
-    """Read every family that is not constantly 0; tuples follow the family's variants."""
-    counts = engine.counters
-    waiting, hits = float(engine.waiting), float(counts.prefix_hits_tokens)
-    capacity_tokens = engine.limits.blocks * engine.limits.block_tokens
-    computed = float(max(counts.prompt_tokens - counts.prefix_hits_tokens, 0))
-    ended = meters.finished
-    return {
-        **meters.histograms,
-        "vllm:num_requests_running": float(engine.running),
-        "vllm:num_requests_waiting": waiting,
-        "vllm:num_requests_waiting_by_reason": (waiting, 0.0),
-        "vllm:engine_sleep_state": (1.0, 0.0, 0.0),
-        "vllm:kv_cache_usage_perc": engine.kv_used_tokens / capacity_tokens,
-        "vllm:prefix_cache_queries_total": float(counts.prefix_queries_tokens),
-        "vllm:prefix_cache_hits_total": hits,
-        "vllm:num_preemptions_total": float(counts.preemptions),
-        "vllm:prompt_tokens_total": float(counts.prompt_tokens),
-        "vllm:prompt_tokens_by_source_total": (computed, hits, 0.0),
-        "vllm:prompt_tokens_cached_total": hits,
-        "vllm:prompt_tokens_cached_by_source_total": (hits, 0.0, 0.0, 0.0, 0.0),
-        "vllm:generation_tokens_total": float(counts.generation_tokens),
-        "vllm:request_success_total": (
-            *(float(ended[reason]) for reason in ("stop", "length", "abort", "error")),
-            0.0,
-        ),
-    }

@@ -126,7 +126,7 @@ def _container(pod: SimulatedPod, container: Mapping[str, Any]) -> dict[str, Any
     }
     if pod.stage is not Stage.PULLING:
         status["containerID"] = f"sim://{pod.uid}/{container['name']}/{pod.restarts}"
-    if running and pod.restarts:
+    if (running and pod.restarts) or pod.stage is Stage.CRASHED:
         status["lastState"] = {"terminated": _terminated(pod)}
     return status
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from sim_cluster.informer import Key
     from sim_cluster.nodes.clock import LiveClock
-    from sim_cluster.nodes.live_replica import LiveReplica
+    from sim_cluster.nodes.live_replica import Client, LiveReplica
+    from sim_cluster.serving.replica import Request
 
 TICK_S: Final = 0.02
 """How often the pool looks at the clock. [s on the wall]"""
@@ -36,6 +37,7 @@ class ReplicaPool:
 
     def __init__(self) -> None:
         self.replicas: dict[Key, LiveReplica] = {}
+        self._busy: dict[Key, LiveReplica] = {}
         self.sources: list[Source] = []
         self.on_drained: list[Callable[[Key], None]] = []
         self.request_ids = itertools.count(1)
@@ -48,9 +50,22 @@ class ReplicaPool:
 
     def remove(self, key: Key) -> None:
         """Take a replica out; what it had in flight is lost to its clients."""
+        self._busy.pop(key, None)
         replica = self.replicas.pop(key, None)
         if replica is not None:
             replica.lose()
+
+    def submit(self, replica: LiveReplica, request: Request, client: Client) -> None:
+        """
+        Hand a request to a replica.
+
+        Raises
+        ------
+        ModelError
+            If it could never fit into the replica's KV cache.
+        """
+        replica.submit(request, client)
+        self._busy[replica.key] = replica
 
     def drain(self, key: Key) -> bool:
         """Let a replica finish what it has; say whether there is anything to wait for."""
@@ -70,13 +85,13 @@ class ReplicaPool:
             self.clock_s = end_s
 
     def _serve(self, end_s: float) -> None:
-        busy = [replica for replica in self.replicas.values() if not replica.is_idle]
-        for replica in busy:
+        for replica in list(self._busy.values()):
             replica.advance(end_s)
-        for replica in busy:
-            if replica.is_draining and replica.is_idle:
-                for listener in self.on_drained:
-                    listener(replica.key)
+            if replica.is_idle:
+                self._busy.pop(replica.key, None)
+                if replica.is_draining:
+                    for listener in self.on_drained:
+                        listener(replica.key)
 
     async def run(self, clock: LiveClock) -> None:
         """Follow the clock until cancelled."""

@@ -65,9 +65,7 @@ _SAME: Final = {
 """SGLang's name of what vLLM counts too."""
 
 
-def text(
-    values: Mapping[str, Value | tuple[float, ...]], spec: EngineSpec, *, created_s: float
-) -> str:
+def text(values: Mapping[str, Value], spec: EngineSpec, *, created_s: float) -> str:
     """Write `/metrics` in SGLang's words."""
     own = {name: values[source] for name, source in _SAME.items()}
     queries, hits = (
@@ -84,13 +82,13 @@ def text(
     return "\n".join(Exposition(families, labels, created_s=created_s).lines(own)) + "\n"
 
 
-def _ratio(part: Value | tuple[float, ...], whole: Value | tuple[float, ...]) -> float:
+def _ratio(part: Value, whole: Value) -> float:
     if isinstance(part, float) and isinstance(whole, float) and whole:
         return part / whole
     return 0.0
 
 
-def _as_measured(family: Family, own: Mapping[str, Value | tuple[float, ...]]) -> Family:
+def _as_measured(family: Family, own: Mapping[str, Value]) -> Family:
     """Give a histogram the buckets in which its values were collected."""
     value = own.get(family.name)
     if not isinstance(value, Histogram):

@@ -72,10 +72,11 @@ class Simulation:
         )
         self._servers = PodServers(self)
         self._by_address: dict[str, Key] = {}
-        self._listening: set[str] = set()
+        self._listening: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.kubelet.on_serving.append(self._serving)
-        self.kubelet.on_gone.append(self._gone)
+        self.kubelet.on_stopped.append(self._stopped)
+        self.kubelet.on_forgotten.append(self._forgotten)
 
     @property
     def pods(self) -> Mapping[Key, SimulatedPod]:
@@ -172,10 +173,11 @@ class Simulation:
             await self._servers.stop()
             self._addresses.close()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
+        return task
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -186,11 +188,21 @@ class Simulation:
         self._by_address[pod.ip] = pod.key
         bound = self._addresses.socket_of(pod.ip)
         if bound is not None and pod.ip not in self._listening:
-            self._listening.add(pod.ip)
-            self._spawn(self._servers.listen(pod.ip, bound))
+            self._listening[pod.ip] = self._spawn(self._servers.listen(pod.ip, bound))
 
-    def _gone(self, pod: SimulatedPod) -> None:
+    def _stopped(self, pod: SimulatedPod) -> None:
         self._by_address.pop(pod.ip, None)
+
+    def _forgotten(self, pod: SimulatedPod) -> None:
+        self._spawn(self._release(pod.ip))
+
+    async def _release(self, address: str) -> None:
+        """Close the pod's listener, if it has one, before its address may be used again."""
+        listening = self._listening.pop(address, None)
+        if listening is not None:
+            await asyncio.wait([listening])
+            await self._servers.fall_silent(address)
+        self._addresses.give_back(address)
 
 
 @contextlib.asynccontextmanager

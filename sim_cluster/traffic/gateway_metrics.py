@@ -81,7 +81,7 @@ class GatewayMetrics:
 
     def text(self, *, sent: int, held: int, pool: dict[str, float]) -> str:
         """Write `/metrics`; `pool` holds the values of the pool's families without prefix."""
-        values: dict[str, Value | tuple[float, ...]] = {
+        values: dict[str, Value] = {
             **self._histograms,
             "llm_d_epp_request_total": float(self.arrivals),
             "inference_objective_request_total": float(self.arrivals),

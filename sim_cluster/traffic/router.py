@@ -166,7 +166,7 @@ class Router:
             cached_prompt_tokens=record.cached_prompt_tokens,
         )
         try:
-            replica.submit(request, self)
+            self._pool.submit(replica, request, self)
         except ModelError:  # larger than the whole KV cache: the engine answers 400
             record.refused = True
             self.metrics.errors += 1
