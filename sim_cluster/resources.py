@@ -48,9 +48,6 @@ REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 CONTROLLER_REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
-# A real API server refuses loopback addresses in EndpointSlices and Endpoints (422 "may not be in
-# the loopback range"), and simulated pods have nothing else: whoever routes must follow the
-# Service's selector and the ready pods themselves (`sim_cluster.pods`): that works everywhere.
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io",

@@ -99,14 +99,28 @@ class View:
     async def run(self) -> None:
         """Keep the copy and write the events until cancelled."""
         try:
-            for resource, informer in self._informers.items():
-                self._running[resource] = asyncio.create_task(informer.run())
+            for resource in tuple(self._informers):
+                self.start(resource)
             while True:
                 await self._write_event(await self._events.get())
         finally:
             for task in self._running.values():
                 task.cancel()
             await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    def start(self, resource: Resource) -> Informer:
+        """Keep a collection's copy from now on, if that has not been so."""
+        informer = self.informer(resource)
+        if resource not in self._running:
+            self._running[resource] = asyncio.create_task(informer.run())
+        return informer
+
+    def stop(self, resource: Resource) -> None:
+        """Give a collection up that is not served any more."""
+        self._informers.pop(resource, None)
+        task = self._running.pop(resource, None)
+        if task is not None:
+            task.cancel()
 
     async def synced(self) -> None:
         """Wait until every collection has been listed once."""
