@@ -8,6 +8,7 @@ class Reason(StrEnum):
     """Why a count is what it is. Kubernetes' HPA words where the HPA has one."""
 
     DEMAND = "Demand"
+    IN_FLIGHT = "InFlight"
     BACKLOG = "Backlog"
     LATENCY_ABOVE_OBJECTIVE = "LatencyAboveObjective"
     WITHIN_TOLERANCE = "WithinTolerance"
@@ -19,6 +20,8 @@ class Reason(StrEnum):
     SCALE_DOWN_LIMIT = "ScaleDownLimit"
     REPLICAS_STARTING = "ReplicasStarting"
     REPLICAS_UNHEALTHY = "ReplicasUnhealthy"
+    ROLLOUT_IN_PROGRESS = "RolloutInProgress"
+    HISTORY_TOO_SHORT = "HistoryTooShort"
     CAPACITY_SHORTAGE = "CapacityShortage"
     OBJECTIVES_UNATTAINABLE = "ObjectivesUnattainable"
     TOO_MANY_REPLICAS = "TooManyReplicas"
@@ -49,6 +52,8 @@ class Decision:
 
     current_replicas: int
     steps: tuple[Step, ...]
+    recommended_replicas: int | None = None
+    """What demand alone asks for, before windows, limits and bounds; None if it is not known."""
 
     @property
     def binding(self) -> Step:

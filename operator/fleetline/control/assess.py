@@ -1,0 +1,196 @@
+"""From what was observed and learned to the situation that the policy judges."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from fleetline.control.capacity import Capacity, capacity_of
+from fleetline.control.fleet import Fleet, Mode
+from fleetline.control.health import health_of
+from fleetline.control.learning import missed_objectives
+from fleetline.control.memory import Memory
+from fleetline.control.ports import Observations, Target
+from fleetline.errors import ModelError
+from fleetline.model.ceiling import Limit
+from fleetline.policy.decision import Reason
+from fleetline.policy.forecast import Forecast, expect_maximum
+from fleetline.policy.history import Evidence
+from fleetline.policy.situation import Demand, Situation
+
+MATURE_S: Final = 75.0
+"""A replica that has been ready this long must report: a rate window and a scrape. [s]"""
+
+STALE_S: Final = 90.0
+"""Samples older than this are not the present: three scrapes of 30 s. [s]"""
+
+SMOOTHED_LIMITS: Final = {
+    Limit.TIME_PER_OUTPUT_TOKEN,
+    Limit.INTER_TOKEN_LATENCY,
+    Limit.KV_CACHE,
+    Limit.SLOTS,
+}
+"""Limits set by how many requests are inside, which averages arrivals over the residence time."""
+
+SMOOTHED_SHARE: Final = 0.5
+"""Part of the residence time over which arrivals average: exactly the residence time would be a
+box; stays are spread. 0..1"""
+
+MOST_SMOOTHING_S: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """The situation, and what it was made from: status and explanations print it."""
+
+    situation: Situation
+    capacity: Capacity | None
+    forecast: Forecast | None
+    missed: tuple[str, ...] = ()
+
+
+def assess(
+    fleet: Fleet,
+    memory: Memory,
+    target: Target,
+    seen: Observations | str,
+    *,
+    now_s: float,
+    period_s: float,
+) -> Assessment:
+    """
+    Put the situation together.
+
+    Parameters
+    ----------
+    fleet, memory, target
+        What is asked for, what was learned (this turn included), what runs.
+    seen
+        Observations, or why there are none.
+    now_s, period_s
+        Time of the turn and time between turns. [s]
+    """
+    health = health_of(target, now_s, deadline_s=memory.startup.deadline_s)
+    capacity, capacity_unknown = _capacity(fleet, memory, target)
+    observed = seen if isinstance(seen, Observations) else None
+    evidence, because = _evidence(observed, target, now_s)
+    demand: Demand | None = None
+    forecast: Forecast | None = None
+    unknown = seen if isinstance(seen, str) else because
+    if observed is not None:
+        demand, forecast, unknown = _demand(observed, memory, capacity, period_s)
+        if observed.arrival_rate_per_s.value is None:
+            because = unknown
+    missed = () if observed is None else missed_objectives(fleet, observed)
+    situation = Situation(
+        now_s=now_s,
+        current_replicas=target.replicas,
+        min_replicas=fleet.min_replicas,
+        max_replicas=fleet.max_replicas,
+        behavior=fleet.behavior,
+        demand=demand,
+        demand_unknown_because=unknown,
+        ceiling_at=None if capacity is None else capacity.ceiling_at,
+        ceiling_unknown_because=capacity_unknown,
+        queue_drain_s=fleet.queue_drain_s,
+        evidence=evidence,
+        incomplete_because=because,
+        latency_above_objective=missed[0] if missed else "",
+        health=health,
+        is_rolling_out=target.is_rolling_out,
+        held_by=_held_by(fleet, target),
+        history=memory.history,
+    )
+    return Assessment(situation=situation, capacity=capacity, forecast=forecast, missed=missed)
+
+
+def _held_by(fleet: Fleet, target: Target) -> tuple[Reason, str] | None:
+    if fleet.mode is Mode.PAUSED:
+        return Reason.PAUSED, "spec.mode is Paused"
+    if target.conflicts_with:
+        owner = target.conflicts_with.startswith("ServingFleet ")
+        reason = Reason.CONFLICTING_OWNER if owner else Reason.CONFLICTING_AUTOSCALER
+        return reason, f"{target.conflicts_with} scales the same target"
+    return None
+
+
+def _capacity(fleet: Fleet, memory: Memory, target: Target) -> tuple[Capacity | None, str]:
+    if target.replica is None:
+        return None, target.replica_unknown_because or "the replica is not known"
+    try:
+        shape = memory.lengths.shape
+        capacity = capacity_of(target.replica, memory.calibration, shape, fleet.objectives)
+    except ModelError as error:
+        return None, str(error)
+    if not capacity.ceiling_at(1).is_attainable:
+        return None, capacity.unattainable_because or "no load meets the objectives"
+    return capacity, ""
+
+
+def _evidence(seen: Observations | None, target: Target, now_s: float) -> tuple[Evidence, str]:
+    """How much was seen, and what is missing."""
+    if seen is None or seen.arrival_rate_per_s.value is None:
+        return Evidence.UNKNOWN, ""
+    if seen.is_partial:
+        return Evidence.INCOMPLETE, "Prometheus answered in part"
+    age_s = seen.sample_age_s.value
+    if age_s is not None and age_s > STALE_S:
+        return Evidence.INCOMPLETE, f"the newest samples are {age_s:.0f} s old"
+    for name, reading in (("running", seen.running_requests), ("waiting", seen.waiting_requests)):
+        if not reading.is_known:
+            return Evidence.INCOMPLETE, f"{name} requests are unknown: {reading.unknown_because}"
+    mature = sum(
+        pod.ready_since_s is not None
+        and not pod.is_terminating
+        and now_s - pod.ready_since_s > MATURE_S
+        for pod in target.pods
+    )
+    if seen.reporting_replicas < mature:
+        return Evidence.INCOMPLETE, f"{seen.reporting_replicas} of {mature} replicas report"
+    return Evidence.COMPLETE, ""
+
+
+def _demand(
+    seen: Observations, memory: Memory, capacity: Capacity | None, period_s: float
+) -> tuple[Demand | None, Forecast | None, str]:
+    """Say what has to be served; unknown arrivals are inferred by Little's law."""
+    running, waiting = seen.running_requests.value, seen.waiting_requests.value
+    inside = (running or 0.0) + (waiting or 0.0)
+    rate_per_s = seen.arrival_rate_per_s.value
+    if rate_per_s is None:
+        because = f"arrivals are unknown: {seen.arrival_rate_per_s.unknown_because}"
+        if capacity is None or running is None:
+            return None, None, because
+        residence_s = capacity.ceiling_at(1).residence_time_s
+        inferred = inside / residence_s if residence_s > 0 else 0.0
+        return _known(inferred, inferred, inside, waiting, memory), None, because
+    forecast = expect_maximum(
+        memory.rates,
+        memory.startup.likely_s + period_s,
+        smoothing_s=_smoothing_s(capacity),
+    )
+    demand = _known(rate_per_s, forecast.expected_rate_per_s, inside, waiting, memory)
+    return demand, forecast, ""
+
+
+def _known(
+    rate_per_s: float,
+    expected_rate_per_s: float,
+    inside: float,
+    waiting: float | None,
+    memory: Memory,
+) -> Demand:
+    return Demand(
+        arrival_rate_per_s=rate_per_s,
+        expected_rate_per_s=expected_rate_per_s,
+        in_flight_requests=inside,
+        waiting_requests=waiting or 0.0,
+        margin_factor=memory.margin_factor,
+    )
+
+
+def _smoothing_s(capacity: Capacity | None) -> float:
+    if capacity is None:
+        return 0.0
+    ceiling = capacity.ceiling_at(1)
+    if ceiling.limit not in SMOOTHED_LIMITS:
+        return 0.0
+    return min(MOST_SMOOTHING_S, SMOOTHED_SHARE * ceiling.residence_time_s)

@@ -1,0 +1,161 @@
+"""What a turn's observations teach: starts, lengths, rates, the margin, and the model's factors."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fleetline.control.fleet import Fleet
+from fleetline.control.health import starts_of, youngest_age_s
+from fleetline.control.lengths import FIRST_DISPERSION, WINDOW_S
+from fleetline.control.memory import Memory
+from fleetline.control.ports import Observations, Target
+from fleetline.control.shape import workload_of
+from fleetline.model.calibration import Sample, update
+from fleetline.model.kv_cache import weight_bytes
+from fleetline.model.replica import Replica
+from fleetline.policy.attainment import learn_margin_factor
+from fleetline.policy.forecast import RateHistory
+from fleetline.policy.startup import StartupTimes
+
+CALIBRATION_PERIOD_S: Final = 60.0
+"""Samples are means over about a minute: more often they would be counted twice. [s]"""
+
+LOADING_BYTES_PER_S: Final = 1e9
+"""Weights from network storage into accelerators, one node; for the prior of the start-up time."""
+
+ENGINE_START_S: Final = 60.0
+"""Container, engine, graph capture and warm-up; for the prior of the start-up time. [s]"""
+
+LEAST_DIFFERENCES: Final = 8
+PRIOR_DIFFERENCES: Final = 20.0
+NORMAL_QUARTILE: Final = 0.6745
+"""Median of the absolute value of a standard normal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """One turn's view, as far as there is something to learn from it."""
+
+    fleet: Fleet
+    target: Target
+    seen: Observations | None
+    ready: int
+    now_s: float
+
+
+def learn(memory: Memory, lesson: Lesson) -> Memory:
+    """Return the memory with what this turn's observations teach."""
+    learned = replace(memory, startup=_startup(memory.startup, lesson))
+    seen = lesson.seen
+    if seen is None:
+        return learned
+    rate_per_s = seen.arrival_rate_per_s.value
+    if rate_per_s is not None:
+        learned = replace(learned, rates=memory.rates.add(lesson.now_s, rate_per_s))
+    lengths = memory.lengths.observe(
+        seen, lesson.now_s, dispersion=dispersion_of(learned.rates, WINDOW_S)
+    )
+    learned = replace(learned, lengths=lengths)
+    learned = replace(learned, margin_factor=_margin_factor(learned, lesson))
+    return _calibrate(learned, lesson)
+
+
+def missed_objectives(fleet: Fleet, seen: Observations) -> tuple[str, ...]:
+    """Objectives whose measured percentile is above its target, in words with the number."""
+    missed = []
+    for objective in fleet.objectives:
+        reading = seen.latency_percentiles_s.get(str(objective))
+        measured_s = None if reading is None else reading.value
+        if measured_s is not None and measured_s > objective.target_s:
+            missed.append(f"{objective} is missed: measured {measured_s:.3g} s")
+    return tuple(missed)
+
+
+def dispersion_of(rates: RateHistory, window_s: float) -> float:
+    """
+    Index of dispersion of arrival counts in windows of `window_s`, from differences.
+
+    Differences of neighbouring windows cancel the trend, their median ignores jumps. The prior
+    counts as `PRIOR_DIFFERENCES` of them.
+    """
+    times = rates.times_s
+    if times.size < LEAST_DIFFERENCES:
+        return FIRST_DISPERSION
+    stride = max(1, round(window_s / max(1e-3, float(np.median(np.diff(times))))))
+    counts = rates.rates_per_s[::-1][::stride] * window_s
+    mean = float(counts.mean())
+    if counts.size < LEAST_DIFFERENCES or mean < 1:
+        return FIRST_DISPERSION
+    deviation = float(np.median(np.abs(np.diff(counts)))) / NORMAL_QUARTILE
+    measured = deviation**2 / 2 / mean
+    weight = counts.size / (counts.size + PRIOR_DIFFERENCES)
+    return max(1.0, weight * measured + (1 - weight) * FIRST_DISPERSION)
+
+
+def startup_prior_s(replica: Replica) -> float:
+    """Start-up time to assume before any was measured: load the weights, start the engine. [s]"""
+    total_bytes = weight_bytes(replica) * replica.accelerators
+    return ENGINE_START_S + total_bytes / LOADING_BYTES_PER_S
+
+
+def _startup(startup: StartupTimes, lesson: Lesson) -> StartupTimes:
+    alive = frozenset(pod.name for pod in lesson.target.pods)
+    observed = startup.observe(starts_of(lesson.target), alive)
+    replica = lesson.target.replica
+    if observed.seconds or replica is None:
+        return observed
+    return replace(observed, prior_s=startup_prior_s(replica))
+
+
+def _margin_factor(memory: Memory, lesson: Lesson) -> float:
+    """Learn only where more replicas could have helped, and only from windows with latencies."""
+    seen, fleet = lesson.seen, lesson.fleet
+    if seen is None or memory.last_turn_s is None:
+        return memory.margin_factor
+    readings = seen.latency_percentiles_s.values()
+    if not any(reading.is_known for reading in readings):
+        return memory.margin_factor
+    if lesson.target.replicas >= fleet.max_replicas or lesson.target.is_rolling_out:
+        return memory.margin_factor
+    return learn_margin_factor(
+        memory.margin_factor,
+        missed=len(missed_objectives(fleet, seen)),
+        elapsed_s=lesson.now_s - memory.last_turn_s,
+    )
+
+
+def _calibrate(memory: Memory, lesson: Lesson) -> Memory:
+    """Offer one sample a minute to the model's calibration."""
+    replica, seen, ready = lesson.target.replica, lesson.seen, lesson.ready
+    since_s = memory.calibrated_s
+    if since_s is not None and lesson.now_s - since_s < CALIBRATION_PERIOD_S:
+        return memory
+    sample = None if seen is None or ready < 1 else _sample(seen, lesson)
+    if replica is None or sample is None or not memory.lengths.are_known:
+        return memory
+    state = update(memory.calibration, sample, replica, workload_of(memory.lengths.shape))
+    return replace(memory, calibration=state, calibrated_s=lesson.now_s)
+
+
+def _sample(seen: Observations, lesson: Lesson) -> Sample | None:
+    """Means per replica; None while replicas are preempting or what is needed is not known."""
+    rate, running = seen.arrival_rate_per_s.value, seen.running_requests.value
+    if rate is None or running is None or (seen.preemption_rate_per_s.value or 0.0) > 0:
+        return None
+    if seen.is_partial or running <= 0:
+        return None
+    ready = lesson.ready
+    youngest_s = youngest_age_s(lesson.target, lesson.now_s)
+    return Sample(
+        at_s=lesson.now_s,
+        arrival_rate_per_s=rate / ready,
+        running_requests=running / ready,
+        waiting_requests=(seen.waiting_requests.value or 0.0) / ready,
+        time_to_first_token_s=seen.time_to_first_token_s.value,
+        inter_token_latency_s=seen.inter_token_latency_s.value,
+        end_to_end_s=seen.end_to_end_s.value,
+        requests=rate * WINDOW_S,
+        youngest_replica_age_s=youngest_s if math.isfinite(youngest_s) else math.inf,
+    )

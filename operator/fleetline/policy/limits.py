@@ -1,0 +1,44 @@
+"""How far a count may move now: the policies of the HPA's `behavior`, over its periods."""
+
+import math
+
+from fleetline.policy.behavior import PolicyType, ScalingPolicy, SelectPolicy
+from fleetline.policy.situation import Situation
+
+
+def most_replicas(situation: Situation) -> int:
+    """Largest count that `behavior.scaleUp` allows now."""
+    rules = situation.behavior.scale_up
+    if rules.select_policy is SelectPolicy.DISABLED or not rules.policies:
+        return situation.current_replicas
+    limits = [_most(policy, situation) for policy in rules.policies]
+    return max(limits) if rules.select_policy is SelectPolicy.MAX else min(limits)
+
+
+def least_replicas(situation: Situation) -> int:
+    """Smallest count that `behavior.scaleDown` allows now."""
+    rules = situation.behavior.scale_down
+    if rules.select_policy is SelectPolicy.DISABLED or not rules.policies:
+        return situation.current_replicas
+    limits = [_least(policy, situation) for policy in rules.policies]
+    return min(limits) if rules.select_policy is SelectPolicy.MAX else max(limits)
+
+
+def _most(policy: ScalingPolicy, situation: Situation) -> int:
+    """Count at the start of the period, plus what one period may add."""
+    since_s = situation.now_s - policy.period_s
+    history, current = situation.history, situation.current_replicas
+    start = max(0, current - history.added_since(since_s) + history.removed_since(since_s))
+    if policy.type is PolicyType.PODS:
+        return start + policy.value
+    return math.ceil(start * (1 + policy.value / 100))
+
+
+def _least(policy: ScalingPolicy, situation: Situation) -> int:
+    """Count at the start of the period, less what one period may remove."""
+    since_s = situation.now_s - policy.period_s
+    history, current = situation.history, situation.current_replicas
+    start = current + history.removed_since(since_s) - history.added_since(since_s)
+    if policy.type is PolicyType.PODS:
+        return start - policy.value
+    return math.floor(start * (1 - policy.value / 100))

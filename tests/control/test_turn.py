@@ -1,0 +1,233 @@
+"""Turns in virtual time: what is seen becomes what is written."""
+
+from dataclasses import replace
+
+import pytest
+
+from fleetline.control.fleet import Fleet, Mode
+from fleetline.control.memory import Memory
+from fleetline.control.ports import Observations, unknown
+from fleetline.control.turn import Turn, take_turn
+from fleetline.policy.decision import Reason
+from tests.control.fakes import FakeCluster, a_fleet, a_target, pods, seen
+
+PERIOD_S = 15.0
+
+
+async def turns(
+    fleet: Fleet,
+    cluster: FakeCluster,
+    views: list[Observations | str],
+    *,
+    memory: Memory | None = None,
+    start_s: float = 0.0,
+) -> list[Turn]:
+    """Take one turn for each view, a period apart."""
+    taken: list[Turn] = []
+    memory = memory or Memory()
+    for index, view in enumerate(views):
+        now_s = start_s + index * PERIOD_S
+        turn = await take_turn(fleet, memory, cluster, view, now_s=now_s, period_s=PERIOD_S)
+        memory = turn.memory
+        taken.append(turn)
+    return taken
+
+
+async def test_more_arrivals_than_one_replica_takes_add_replicas() -> None:
+    cluster = FakeCluster(a_target(1))
+
+    await turns(a_fleet(), cluster, [seen(40.0)])
+
+    assert cluster.target.replicas > 1
+
+
+async def test_steady_arrivals_write_once_and_then_never_again() -> None:
+    cluster = FakeCluster(a_target(1))
+
+    await turns(a_fleet(), cluster, [seen(40.0, replicas=20)] * 40)
+
+    assert len(cluster.written) <= 2
+
+
+async def test_known_silence_goes_down_to_the_minimum_after_a_full_window() -> None:
+    cluster = FakeCluster(a_target(8))
+
+    taken = await turns(a_fleet(), cluster, [seen(0.0, replicas=8)] * 10)
+
+    assert cluster.target.replicas == 1
+    assert next(turn.now_s for turn in taken if turn.wrote) >= 60.0
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param("Prometheus is unreachable", id="no Prometheus"),
+        pytest.param(seen(0.0, arrival_rate_per_s=unknown("no series")), id="no arrivals"),
+        pytest.param(seen(0.0, replicas=8, is_partial=True), id="a partial answer"),
+        pytest.param(seen(0.0, replicas=3), id="3 of 8 replicas report"),
+        pytest.param(
+            seen(0.0, replicas=8, waiting_requests=unknown("no series")), id="no waiting gauge"
+        ),
+    ],
+)
+async def test_what_is_not_known_never_lowers(view: Observations | str) -> None:
+    cluster = FakeCluster(a_target(8))
+
+    await turns(a_fleet(), cluster, [view] * 50)
+
+    assert cluster.written == []
+
+
+async def test_one_bad_turn_restarts_the_window_before_a_decrease() -> None:
+    cluster = FakeCluster(a_target(8))
+    quiet = seen(0.0, replicas=8)
+
+    taken = await turns(a_fleet(), cluster, [quiet, quiet, quiet, "gone", *[quiet] * 6])
+
+    assert next(turn.now_s for turn in taken if turn.wrote) >= 4 * PERIOD_S + 60.0
+
+
+async def test_an_apply_that_drops_the_count_is_undone_in_the_next_turn() -> None:
+    busy, fleet = seen(300.0, replicas=40), a_fleet(max_replicas=60)
+    cluster = FakeCluster(a_target(40))
+    before = await turns(fleet, cluster, [busy] * 30)
+    wanted = cluster.target.replicas
+    cluster.target = replace(cluster.target, replicas=1)
+
+    after = await turns(fleet, cluster, [busy], memory=before[-1].memory, start_s=30 * PERIOD_S)
+
+    assert after[-1].decision.desired_replicas >= wanted - 1
+
+
+async def test_an_apply_that_drops_the_count_is_undone_even_without_metrics() -> None:
+    busy, fleet = seen(300.0, replicas=40), a_fleet(max_replicas=60)
+    cluster = FakeCluster(a_target(40))
+    before = await turns(fleet, cluster, [busy] * 30)
+    wanted = cluster.target.replicas
+    cluster.target = replace(cluster.target, replicas=1)
+
+    after = await turns(fleet, cluster, ["gone"], memory=before[-1].memory, start_s=30 * PERIOD_S)
+
+    assert after[-1].decision.desired_replicas == wanted
+    assert after[-1].decision.binding.reason is Reason.RESTORED
+
+
+async def test_a_count_taken_away_again_and_again_is_not_fought_over() -> None:
+    busy, fleet = seen(300.0, replicas=40), a_fleet(max_replicas=60)
+    cluster = FakeCluster(a_target(40))
+    before = await turns(fleet, cluster, [busy] * 30)
+    cluster.target = replace(cluster.target, replicas=1)
+    once = await turns(fleet, cluster, [busy], memory=before[-1].memory, start_s=450.0)
+    cluster.target = replace(cluster.target, replicas=1)
+
+    twice = await turns(fleet, cluster, [busy], memory=once[-1].memory, start_s=465.0)
+
+    assert twice[-1].decision.desired_replicas <= 5
+
+
+async def test_replicas_that_are_starting_are_not_asked_for_twice() -> None:
+    cluster = FakeCluster(a_target(2), start_at_once=False)
+
+    taken = await turns(a_fleet(), cluster, [seen(60.0, replicas=2)] * 16)
+
+    assert max(cluster.written) == taken[0].decision.recommended_replicas
+
+
+@pytest.mark.parametrize("mode", [Mode.RECOMMEND, Mode.PAUSED])
+async def test_only_auto_writes(mode: Mode) -> None:
+    cluster = FakeCluster(a_target(1))
+
+    await turns(a_fleet(mode=mode), cluster, [seen(100.0)] * 5)
+
+    assert cluster.written == []
+
+
+async def test_paused_outranks_the_bounds() -> None:
+    cluster = FakeCluster(a_target(30))
+
+    taken = await turns(a_fleet(mode=Mode.PAUSED), cluster, [seen(1.0)])
+
+    assert taken[-1].decision.desired_replicas == 30
+
+
+async def test_bounds_hold_without_any_metrics() -> None:
+    cluster = FakeCluster(a_target(30))
+
+    await turns(a_fleet(), cluster, ["gone"])
+
+    assert cluster.written == [20]
+
+
+async def test_a_target_at_zero_is_left_alone() -> None:
+    cluster = FakeCluster(a_target(0))
+
+    taken = await turns(a_fleet(), cluster, [seen(100.0)])
+
+    assert taken[-1].decision.binding.reason is Reason.SCALING_DISABLED
+    assert cluster.written == []
+
+
+async def test_another_autoscaler_on_the_target_stops_everything() -> None:
+    conflict = a_target(30, conflicts_with="HorizontalPodAutoscaler chat")
+    cluster = FakeCluster(conflict)
+
+    taken = await turns(a_fleet(), cluster, [seen(100.0)])
+
+    assert taken[-1].decision.binding.reason is Reason.CONFLICTING_AUTOSCALER
+    assert cluster.written == []
+
+
+async def test_nothing_is_removed_while_the_target_rolls_out() -> None:
+    cluster = FakeCluster(a_target(8, is_rolling_out=True))
+
+    await turns(a_fleet(), cluster, [seen(0.0, replicas=8)] * 20)
+
+    assert cluster.written == []
+
+
+async def test_no_more_is_asked_for_while_pods_have_no_node() -> None:
+    stuck = replace(
+        pods(1)[0],
+        name="stuck",
+        created_s=-120.0,
+        ready_since_s=None,
+        is_scheduled=False,
+        unschedulable_because="0/4 nodes are available: 4 Insufficient nvidia.com/gpu",
+    )
+    cluster = FakeCluster(a_target(3, pods=(*pods(2), stuck)))
+
+    taken = await turns(a_fleet(), cluster, [seen(200.0, replicas=2)] * 3)
+
+    assert taken[-1].decision.binding.reason is Reason.CAPACITY_SHORTAGE
+    assert cluster.written == []
+
+
+async def test_crashing_pods_freeze_increases() -> None:
+    crashing = replace(pods(1)[0], name="crash", ready_since_s=None, restarts=5)
+    cluster = FakeCluster(a_target(3, pods=(*pods(2), crashing)))
+
+    taken = await turns(a_fleet(), cluster, [seen(200.0, replicas=2)] * 3)
+
+    assert taken[-1].decision.binding.reason is Reason.REPLICAS_UNHEALTHY
+    assert cluster.written == []
+
+
+async def test_a_clock_that_jumps_an_hour_restarts_the_window() -> None:
+    quiet, cluster = seen(0.0, replicas=8), FakeCluster(a_target(8))
+    before = await turns(a_fleet(max_replicas=8), cluster, [quiet] * 3)
+
+    after = await turns(a_fleet(), cluster, [quiet], memory=before[-1].memory, start_s=3630.0)
+
+    assert after[-1].decision.desired_replicas == 8
+
+
+async def test_the_margin_grows_while_a_measured_percentile_is_above_its_target() -> None:
+    from fleetline.control.ports import Reading
+    from tests.control.fakes import OBJECTIVE
+
+    slow = seen(10.0, latency_percentiles_s={str(OBJECTIVE): Reading(0.08)})
+    cluster = FakeCluster(a_target(1))
+
+    taken = await turns(a_fleet(), cluster, [slow] * 9)
+
+    assert taken[-1].memory.margin_factor > 1.05 * 1.05
