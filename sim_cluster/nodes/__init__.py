@@ -8,7 +8,7 @@ Simulated nodes and pods: a cluster's hardware, spoken to through the Kubernetes
 
     async with simulate(kubeconfig_path_or_client, [NodeSpec(accelerator="H100-SXM", count=4)],
                         startup="lognormal(8s,0.2)", seed=1) as sim:
-        sim.url                                   # control server: /sd /metrics /pods POST /faults
+        sim.url           # control server: /sd /metrics /pods, POST /faults and /traffic (JSON)
         f"{sim.url}/sd"                           # give this to Prometheus as http_sd_configs
         sim.pods                                  # {(namespace, name): SimulatedPod}
         sim.faults.crash(("default", "chat-1"))   # and remove_node, scrape, fail_readiness, ...

@@ -47,6 +47,11 @@ class Faults:
             simulation.kubelet.lose(key)
         simulation.kubelet.nodes.pop(name, None)
 
+    def restore_node(self, name: str) -> None:
+        """Let a node that was cut off come back; its pods start anew."""
+        self._simulation.keeper.speak_again(name)
+        self._simulation.adopt([name])
+
     async def remove_node(self, name: str) -> None:
         """Lose a node: its pods die at once, its object goes, and its pods' objects after it."""
         simulation = self._simulation
@@ -63,13 +68,15 @@ class Faults:
         {"fault": "crash" | "crash-loop" | "fail-readiness" | "restore-readiness",
          "namespace": ..., "pod": ...}
         {"fault": "scrape", "namespace": ..., "pod": ..., "kind": a ScrapeFault, "families": [...]}
-        {"fault": "silence-node" | "remove-node", "node": ...}
+        {"fault": "silence-node" | "restore-node" | "remove-node", "node": ...}
         """
         fault = wish.get("fault")
         if fault == "remove-node":
             await self.remove_node(wish["node"])
         elif fault == "silence-node":
             self.silence_node(wish["node"])
+        elif fault == "restore-node":
+            self.restore_node(wish["node"])
         else:
             self._apply_to_pod(fault, (wish["namespace"], wish["pod"]), wish)
 

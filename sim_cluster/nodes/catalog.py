@@ -39,6 +39,7 @@ class CatalogEntry:
     """Whether it can be cut into MIG slices."""
 
 
+@functools.cache
 def accelerator(name: str) -> CatalogEntry:
     """Look up an accelerator by its catalogue key, in any case."""
     entries = _read("accelerators")

@@ -22,6 +22,7 @@ MODEL_ANNOTATION: Final = "sim.fleetline.dev/model"
 """Names the model where the command line does not."""
 
 _REFERENCE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+_SHELL: Final = re.compile(r"(^|/)(ba|da|z)?sh$")
 _SHORT_FLAGS: Final = {
     "tp": "tensor-parallel-size",
     "tp-size": "tensor-parallel-size",
@@ -87,8 +88,9 @@ def _command_line(container: Mapping[str, Any]) -> list[str]:
     environment = {one["name"]: one.get("value", "") for one in container.get("env") or ()}
     raw = [*(container.get("command") or ()), *(container.get("args") or ())]
     words = [_REFERENCE.sub(lambda found: environment.get(found[1], found[0]), w) for w in raw]
-    # `sh -c "vllm serve ..."`: the shell would take the one long word apart
-    return [part for word in words for part in (shlex.split(word) if " " in word else [word])]
+    if len(words) > 2 and _SHELL.search(words[0]) and words[1].startswith("-"):
+        return shlex.split(words[2])  # `sh -c "vllm serve ..."`
+    return words
 
 
 def _positional_model(words: Sequence[str]) -> str | None:

@@ -3,7 +3,7 @@ What the simulated pods answer over HTTP, and one address for what concerns them
 
 Every pod:    /metrics  /health  /v1/models
 Control:      /sd  /metrics (all pods)  /pods  /pods/NAMESPACE/NAME/metrics
-              /gateways/NAMESPACE/NAME/metrics  POST /faults
+              /gateways/NAMESPACE/NAME/metrics  /traffic  POST /faults  POST /traffic
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from aiohttp import web
 from sim_cluster.nodes import aggregate
 from sim_cluster.nodes.exposition import CONTENT_TYPE
 from sim_cluster.nodes.faults import ScrapeFault
+from sim_cluster.traffic import wishes
 
 if TYPE_CHECKING:
     import socket
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from sim_cluster.nodes.live_replica import LiveReplica
     from sim_cluster.nodes.simulation import Simulation
+    from sim_cluster.traffic.router import Router
 
 _HANG_S: Final = 3600.0
 
@@ -115,6 +117,8 @@ async def control_server(simulation: Simulation, *, port: int) -> AsyncIterator[
             web.get("/pods/{namespace}/{name}/metrics", control.pod_metrics),
             web.get("/gateways/{namespace}/{name}/metrics", control.gateway_metrics),
             web.post("/faults", control.faults),
+            web.get("/traffic", control.traffic),
+            web.post("/traffic", control.send_traffic),
         ]
     )
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -164,6 +168,39 @@ class _Control:
         except (KeyError, ValueError) as error:
             raise web.HTTPBadRequest(text=f"{error}") from error
         return web.json_response({"applied": wish})
+
+    async def traffic(self, _: web.Request) -> web.Response:
+        return web.json_response([_traffic(one) for one in self._simulation.routers.values()])
+
+    async def send_traffic(self, request: web.Request) -> web.Response:
+        wish: dict[str, Any] = await request.json()
+        try:
+            namespace, service = wishes.read_service(wish)
+            arrivals = wishes.read_arrivals(wish)
+        except ValueError as error:
+            raise web.HTTPBadRequest(text=f"{error}") from error
+        router = self._simulation.routers.get((namespace, service))
+        if router is None:
+            router = await self._simulation.router(service, namespace=namespace)
+        router.begin(arrivals)
+        return web.json_response({"begun": wish})
+
+
+def _traffic(router: Router) -> dict[str, Any]:
+    def recent(metric: str) -> float | None:
+        now_s = router.truth.origin_s + router.t_s
+        return router.truth.recent_percentile_s(metric, 95, now_s=now_s, last_s=30.0)
+
+    return {
+        "namespace": router.key[0],
+        "service": router.key[1],
+        "arrivals": router.truth.arrivals,
+        "finished": router.truth.finished,
+        "in_flight": router.in_flight,
+        "held": router.held,
+        "time_to_first_token_p95_s": recent("TimeToFirstToken"),
+        "time_per_output_token_p95_s": recent("TimePerOutputToken"),
+    }
 
 
 def _summary(simulation: Simulation, key: tuple[str, str]) -> dict[str, Any]:

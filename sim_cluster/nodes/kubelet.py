@@ -101,6 +101,13 @@ class Kubelet:
             self._queued.add(key)
             self._queue.put_nowait(key)
 
+    def adopt(self, nodes: Mapping[str, Accelerator | None]) -> None:
+        """Keep the pods of these nodes from now on, those that are bound already included."""
+        self.nodes |= nodes
+        for key, manifest in self._informer.objects.items():
+            if manifest["spec"].get("nodeName") in nodes:
+                self.enqueue(key)
+
     def crash(self, key: Key, *, starts_again: bool = True) -> None:
         """End the pod's container as a crash would; it is restarted after the back-off."""
         pod = self.pods[key]

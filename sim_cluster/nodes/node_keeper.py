@@ -50,6 +50,10 @@ class NodeKeeper:
         """Names of the nodes that are kept."""
         return list(self._registered)
 
+    def spec_of(self, name: str) -> NodeSpec:
+        """Say of which kind a node is."""
+        return self._registered[name]
+
     async def register(self, specs: Iterable[NodeSpec]) -> None:
         """Create the nodes, or take over those that exist, and their leases."""
         await self._ensure_lease_namespace()

@@ -26,6 +26,7 @@ from sim_cluster.traffic.router import Router
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 
+    from fleetline.model.hardware import Accelerator
     from sim_cluster.informer import Key
     from sim_cluster.nodes.live_replica import LiveReplica
     from sim_cluster.nodes.node_specs import NodeSpec
@@ -86,12 +87,12 @@ class Simulation:
     async def add_nodes(self, specs: Iterable[NodeSpec]) -> None:
         """Register more nodes."""
         specs = list(specs)
-        for spec in specs:
-            carried = None
-            if spec.provider != "cpu":
-                carried = catalog.accelerator(spec.accelerator).accelerator
-            self.kubelet.nodes |= dict.fromkeys(spec.names(), carried)
         await self.keeper.register(specs)
+        self.adopt(name for spec in specs for name in spec.names())
+
+    def adopt(self, nodes: Iterable[str]) -> None:
+        """Let the pods of registered nodes live."""
+        self.kubelet.adopt({name: _carried(self.keeper.spec_of(name)) for name in nodes})
 
     async def router(
         self,
@@ -203,6 +204,12 @@ class Simulation:
             await asyncio.wait([listening])
             await self._servers.fall_silent(address)
         self._addresses.give_back(address)
+
+
+def _carried(spec: NodeSpec) -> Accelerator | None:
+    if spec.provider == "cpu":
+        return None
+    return catalog.accelerator(spec.accelerator).accelerator
 
 
 @contextlib.asynccontextmanager

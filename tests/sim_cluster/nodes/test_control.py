@@ -1,6 +1,7 @@
 """What Prometheus and curious users reach over HTTP."""
 
 import asyncio
+import json
 from typing import Any
 
 import aiohttp
@@ -169,3 +170,21 @@ async def test_nothing_is_left_when_the_simulation_ends(cluster: Any, client: An
     for port in (f"{address}:8000", url.removeprefix("http://")):
         with pytest.raises(aiohttp.ClientConnectionError):
             await get(f"http://{port}/metrics")
+
+
+async def test_traffic_is_started_and_seen_over_http(cluster: Any, client: Any, until: Any) -> None:
+    async with simulate(client, NODES, startup="0s", speed=10) as sim:
+        await cluster.bind("chat-0")
+        await cluster.until_ready("chat-0")
+        await cluster.announce("chat-0")
+        wish = {"service": "chat", "shape": "constant", "level_per_s": 5, "duration_s": 10}
+
+        status = await post(f"{sim.url}/traffic", wish)
+        refused = await post(f"{sim.url}/traffic", {"service": "chat", "shape": "sawtooth"})
+        router = sim.routers["default", "chat"]
+        await router.drain()
+        _, text = await get(f"{sim.url}/traffic")
+
+    (seen,) = json.loads(text)
+    assert (status, refused) == (200, 400)
+    assert seen["arrivals"] == seen["finished"] > 20

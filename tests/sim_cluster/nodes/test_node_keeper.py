@@ -162,3 +162,25 @@ async def test_nodes_that_exist_are_taken_over(client: Any) -> None:
 
     async with simulate(client, [NodeSpec(count=2)]) as sim:
         assert sim.keeper.nodes == ["sim-h100-sxm-0", "sim-h100-sxm-1"]
+
+
+async def test_pods_of_a_node_that_comes_back_serve_again(
+    cluster: Any, client: Any, until: Any
+) -> None:
+    async with simulate(client, [NodeSpec(count=1)], startup="0s") as sim:
+        await cluster.bind("chat-0")
+        await cluster.until_ready("chat-0")
+
+        sim.faults.silence_node("sim-h100-sxm-0")
+        cut_off = dict(sim.pool.replicas)
+        sim.faults.restore_node("sim-h100-sxm-0")
+        await until(lambda: ("default", "chat-0") in sim.pool.replicas)
+
+    assert cut_off == {}
+
+
+async def test_pods_that_were_bound_before_are_taken_in(cluster: Any, client: Any) -> None:
+    await cluster.bind("chat-0")
+
+    async with simulate(client, [NodeSpec(count=1)], startup="0s"):
+        await cluster.until_ready("chat-0")
