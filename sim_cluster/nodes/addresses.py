@@ -38,18 +38,18 @@ class AddressBook:
         self._returned: list[str] = []
         self._sockets: dict[str, socket.socket] = {}
 
-    def take(self, port: int | None) -> tuple[str, socket.socket | None]:
-        """Give out an address, with a bound socket for `port` if there may be one more."""
+    def take(self, port: int | None) -> str:
+        """Give out an address, with a socket bound to `port` if there may be one more."""
         if port is None or len(self._sockets) >= self._most_sockets:
-            return self._next(), None
+            return self._next()
         for _ in range(_TRIES):
             address = self._next()
             bound = _bind(address, port)
             if bound is not None:
                 self._sockets[address] = bound
-                return address, bound
+                return address
         _LOG.warning("no address has port %d free: pods share one /metrics", port)
-        return self._next(), None
+        return self._next()
 
     def socket_of(self, address: str) -> socket.socket | None:
         """Return the socket that was bound for an address."""

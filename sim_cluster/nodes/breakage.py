@@ -22,15 +22,15 @@ class Faults:
 
     def crash(self, key: Key, *, starts_again: bool = True) -> None:
         """Let a pod's container crash; unless it `starts_again` it crashes at every start."""
-        self._simulation.kubelet.crash(self._known(key), starts_again=starts_again)
+        self._simulation.lifecycle.crash(self._known(key), starts_again=starts_again)
 
     def fail_readiness(self, key: Key) -> None:
         """Let a pod's readiness probe fail from now on."""
-        self._simulation.kubelet.set_readiness(self._known(key), fails=True)
+        self._simulation.lifecycle.set_readiness(self._known(key), fails=True)
 
     def restore_readiness(self, key: Key) -> None:
         """Let a pod's readiness probe succeed again."""
-        self._simulation.kubelet.set_readiness(self._known(key), fails=False)
+        self._simulation.lifecycle.set_readiness(self._known(key), fails=False)
 
     def scrape(self, key: Key, fault: ScrapeFault, *, families: Iterable[str] = ()) -> None:
         """Let a pod's `/metrics` misbehave; `families` names those that are missing."""
@@ -44,7 +44,7 @@ class Faults:
         simulation = self._simulation
         simulation.keeper.fall_silent(name)
         for key in self._pods_of(name):
-            simulation.kubelet.lose(key)
+            simulation.lifecycle.forget(key)
         simulation.kubelet.nodes.pop(name, None)
 
     def restore_node(self, name: str) -> None:

@@ -14,9 +14,11 @@ from sim_cluster.nodes import catalog, discovery
 from sim_cluster.nodes.addresses import AddressBook
 from sim_cluster.nodes.breakage import Faults
 from sim_cluster.nodes.clock import LiveClock
-from sim_cluster.nodes.http import PodServers, control_server
+from sim_cluster.nodes.control_server import control_server
 from sim_cluster.nodes.kubelet import WORKERS, Kubelet
+from sim_cluster.nodes.lifecycle import Lifecycle
 from sim_cluster.nodes.node_keeper import RENEWAL_S, NodeKeeper
+from sim_cluster.nodes.pod_servers import PodServers
 from sim_cluster.nodes.pool import ReplicaPool
 from sim_cluster.nodes.startup import parse_startup_time
 from sim_cluster.resources import ENDPOINT_SLICES, PODS
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from fleetline.model.hardware import Accelerator
     from sim_cluster.informer import Key
-    from sim_cluster.nodes.live_replica import LiveReplica
     from sim_cluster.nodes.node_specs import NodeSpec
     from sim_cluster.nodes.pod_status import SimulatedPod
 
@@ -59,30 +60,27 @@ class Simulation:
         self.url = ""
         """Of the control server: /sd, /metrics, /pods, /faults."""
         self.keeper = NodeKeeper(client, renewal_s=renewal_s)
-        self._addresses = AddressBook(most_sockets=most_listeners)
         self._seed = seed
         self._informer = Informer(client, PODS)
-        self.kubelet = Kubelet(
-            client,
-            self._informer,
+        self._tasks: set[asyncio.Task[None]] = set()
+        addresses = AddressBook(most_sockets=most_listeners)
+        self._servers = PodServers(self.pool, addresses)
+        self.lifecycle = Lifecycle(
             clock=self.clock,
             pool=self.pool,
-            addresses=self._addresses,
+            addresses=addresses,
             startup=parse_startup_time(startup),
             seed=seed,
         )
-        self._servers = PodServers(self)
-        self._by_address: dict[str, Key] = {}
-        self._listening: dict[str, asyncio.Task[None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.kubelet.on_serving.append(self._serving)
-        self.kubelet.on_stopped.append(self._stopped)
-        self.kubelet.on_forgotten.append(self._forgotten)
+        self.lifecycle.on_serving.append(self._servers.open)
+        self.lifecycle.on_stopped.append(self._servers.disconnect)
+        self.lifecycle.on_forgotten.append(self._servers.close)
+        self.kubelet = Kubelet(client, self._informer, self.lifecycle)
 
     @property
     def pods(self) -> Mapping[Key, SimulatedPod]:
         """The pods on simulated nodes, by namespace and name."""
-        return self.kubelet.pods
+        return self.lifecycle.pods
 
     async def add_nodes(self, specs: Iterable[NodeSpec]) -> None:
         """Register more nodes."""
@@ -128,11 +126,6 @@ class Simulation:
         self.pool.sources.append(router)
         return router
 
-    def replica_at(self, address: str) -> LiveReplica | None:
-        """Find the replica that answers on a pod's address, if it serves."""
-        key = self._by_address.get(address)
-        return None if key is None else self.pool.replicas.get(key)
-
     def discovery(self) -> list[dict[str, Any]]:
         """List what Prometheus can scrape: pods with an engine, and routers."""
         control = self.url.removeprefix("http://")
@@ -141,7 +134,7 @@ class Simulation:
             manifest, replica = self._informer.get(*key), self.pool.replicas.get(key)
             if manifest is None or replica is None:
                 continue
-            if pod.ip in self._listening:
+            if self._servers.listens_on(pod.ip):
                 targets.append(discovery.target(manifest, pod.ip, port=replica.spec.port))
             else:
                 host, port = control.rsplit(":", 1)
@@ -172,38 +165,16 @@ class Simulation:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await self._servers.stop()
-            self._addresses.close()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
-        return task
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.error("a part of the simulation has died", exc_info=error)
-
-    def _serving(self, pod: SimulatedPod) -> None:
-        self._by_address[pod.ip] = pod.key
-        bound = self._addresses.socket_of(pod.ip)
-        if bound is not None and pod.ip not in self._listening:
-            self._listening[pod.ip] = self._spawn(self._servers.listen(pod.ip, bound))
-
-    def _stopped(self, pod: SimulatedPod) -> None:
-        self._by_address.pop(pod.ip, None)
-
-    def _forgotten(self, pod: SimulatedPod) -> None:
-        self._spawn(self._release(pod.ip))
-
-    async def _release(self, address: str) -> None:
-        """Close the pod's listener, if it has one, before its address may be used again."""
-        listening = self._listening.pop(address, None)
-        if listening is not None:
-            await asyncio.wait([listening])
-            await self._servers.fall_silent(address)
-        self._addresses.give_back(address)
 
 
 def _carried(spec: NodeSpec) -> Accelerator | None:

@@ -1,107 +1,26 @@
 """
-What the simulated pods answer over HTTP, and one address for what concerns them all.
+The control server: one address for what concerns all simulated pods.
 
-Every pod:    /metrics  /health  /v1/models
-Control:      /sd  /metrics (all pods)  /pods  /pods/NAMESPACE/NAME/metrics
-              /gateways/NAMESPACE/NAME/metrics  /traffic  POST /faults  POST /traffic
+/sd  /metrics (all pods)  /pods  /pods/NAMESPACE/NAME/metrics  /gateways/NAMESPACE/NAME/metrics
+/traffic  POST /faults  POST /traffic
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from sim_cluster.nodes import aggregate
-from sim_cluster.nodes.exposition import CONTENT_TYPE
-from sim_cluster.nodes.faults import ScrapeFault
+from sim_cluster.nodes.pod_servers import exposition_response, metrics_response
 from sim_cluster.traffic import wishes
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import AsyncIterator
 
-    from sim_cluster.nodes.live_replica import LiveReplica
     from sim_cluster.nodes.simulation import Simulation
     from sim_cluster.traffic.router import Router
-
-_HANG_S: Final = 3600.0
-
-
-class PodServers:
-    """One small web application behind the sockets of all pods; the local address tells which."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self._sites: dict[str, web.SockSite] = {}
-        app = web.Application()
-        app.add_routes(
-            [
-                web.get("/metrics", self._metrics),
-                web.get("/health", self._health),
-                web.get("/v1/models", self._models),
-            ]
-        )
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-
-    async def start(self) -> None:
-        """Get ready to listen."""
-        await self._runner.setup()
-
-    async def listen(self, address: str, bound: socket.socket) -> None:
-        """Answer on a pod's address from now on."""
-        site = web.SockSite(self._runner, bound)
-        self._sites[address] = site
-        await site.start()
-
-    async def fall_silent(self, address: str) -> None:
-        """Stop listening on a pod's address."""
-        site = self._sites.pop(address, None)
-        if site is not None:
-            await site.stop()
-
-    async def stop(self) -> None:
-        """Close everything."""
-        await self._runner.cleanup()
-
-    def _replica(self, request: web.Request) -> LiveReplica:
-        transport = request.transport
-        address = transport.get_extra_info("sockname")[0] if transport else ""
-        replica = self._simulation.replica_at(address)
-        if replica is None:
-            raise web.HTTPServiceUnavailable(text="the engine is not up")
-        return replica
-
-    async def _metrics(self, request: web.Request) -> web.StreamResponse:
-        return await metrics_response(self._replica(request), request)
-
-    async def _health(self, request: web.Request) -> web.Response:
-        self._replica(request)
-        return web.Response()
-
-    async def _models(self, request: web.Request) -> web.Response:
-        name = self._replica(request).spec.served_name
-        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"}]})
-
-
-async def metrics_response(replica: LiveReplica, request: web.Request) -> web.StreamResponse:
-    """Answer a scrape of one pod, or fail it as its fault says."""
-    match replica.scrape.fault:
-        case ScrapeFault.SILENT:
-            if request.transport is not None:
-                request.transport.abort()
-            return web.Response(status=503)
-        case ScrapeFault.ERROR:
-            return web.Response(status=500, text="the engine is dead")
-        case ScrapeFault.HANG:
-            await asyncio.sleep(_HANG_S)
-    return _text(replica.metrics_text())
-
-
-def _text(text: str) -> web.Response:
-    return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
 
 @contextlib.asynccontextmanager
@@ -142,7 +61,9 @@ class _Control:
     async def metrics(self, request: web.Request) -> web.Response:
         namespace = request.query.get("namespace")
         replicas = self._simulation.pool.replicas.values()
-        return _text(aggregate.text(one for one in replicas if namespace in {None, one.key[0]}))
+        return exposition_response(
+            aggregate.text(one for one in replicas if namespace in {None, one.key[0]})
+        )
 
     async def pods(self, _: web.Request) -> web.Response:
         return web.json_response([_summary(self._simulation, key) for key in self._simulation.pods])
@@ -159,7 +80,7 @@ class _Control:
         router = self._simulation.routers.get(key)
         if router is None:
             raise web.HTTPNotFound(text="there is no such gateway")
-        return _text(router.metrics_text())
+        return exposition_response(router.metrics_text())
 
     async def faults(self, request: web.Request) -> web.Response:
         wish: dict[str, Any] = await request.json()
