@@ -17,6 +17,7 @@ import numpy as np
 from fleetline.errors import ModelError
 from fleetline.model.lanes import Array, Lanes
 from fleetline.model.latency import time_to_first_token
+from fleetline.model.slots import saturated
 from fleetline.model.loop import observed_loop
 from fleetline.model.replica import Calibration, Replica
 from fleetline.model.workload import Workload
@@ -230,7 +231,7 @@ def _linearized(
         np.full((len(points), 1), sample.arrival_rate_per_s / replica.lanes),
     )
     token_s = loop.token_s / lanes.step["tokens_per_step"]
-    first_s = time_to_first_token(lanes, loop).overall_mean_s()
+    first_s = time_to_first_token(lanes, loop, saturated(lanes).arrival_rate_per_s).overall_mean_s()
     values = np.log(np.concatenate([token_s, first_s], axis=1))
     return values[0], ((values[1:] - values[0]) / step).T
 

@@ -29,6 +29,8 @@ class Kinds:
     """Part of the prompt that has to be computed. [tokens]"""
     cached_tokens: Array
     output_tokens: Array
+    output_variance: Array
+    """Variance of output lengths within a kind. [tokens^2]"""
     weights: Array
 
 
@@ -39,6 +41,12 @@ class Lanes:
     step: dict[str, Array]
     kinds: Kinds
     """Shape (questions, 1, kinds)."""
+    context_tokens: Array
+    """Mean context of a request in the decode phase: long answers stay longer. [tokens]"""
+    context_square: Array
+    """Mean of its square. [tokens^2]"""
+    window_context_tokens: Array
+    """The same, capped at the window of sliding-window layers. [tokens]"""
     dispersion: Array
     max_sequences: Array
     step_token_budget: Array
@@ -53,7 +61,14 @@ class Lanes:
         """Stack (replica, workload, replicas behind one router)."""
         steps = [step_time(replica) for replica, _, _ in questions]
         kinds = [condensed(workload.lengths) for _, workload, _ in questions]
+        contexts = [
+            mean_contexts(workload.lengths, replica.architecture.window_tokens)
+            for replica, workload, _ in questions
+        ]
         return cls(
+            context_tokens=_column([plain for plain, _, _ in contexts]),
+            context_square=_column([square for _, square, _ in contexts]),
+            window_context_tokens=_column([windowed for _, _, windowed in contexts]),
             step={
                 field.name: _column([getattr(step, field.name) for step in steps])
                 for field in fields(StepTime)
@@ -70,16 +85,16 @@ class Lanes:
         )
 
 
-PROMPT_STRATA = np.array([0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 1.0])
+PROMPT_STRATA = np.array([0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 0.995, 1.0])
 """Quantiles that cut the prompt lengths: finer where the tail of latency is made."""
 
-OUTPUT_STRATA = np.array([0.0, 0.35, 0.8, 1.0])
+OUTPUT_STRATA = np.array([0.0, 0.45, 0.88, 1.0])
 """Quantiles that cut the output lengths inside each stratum of prompts."""
 
 
 @lru_cache(maxsize=1024)
 def condensed(lengths: TokenLengths) -> Kinds:
-    """Reduce a distribution to at most two dozen kinds of requests with the same means."""
+    """Reduce a distribution to at most 27 kinds of requests with the same means."""
     computed = lengths.prompt_tokens - lengths.cached_prompt_tokens
     most = (len(PROMPT_STRATA) - 1) * (len(OUTPUT_STRATA) - 1)
     if lengths.weights.size <= most:
@@ -87,6 +102,7 @@ def condensed(lengths: TokenLengths) -> Kinds:
             prompt_tokens=computed,
             cached_tokens=lengths.cached_prompt_tokens,
             output_tokens=lengths.output_tokens,
+            output_variance=np.zeros_like(computed),
             weights=lengths.weights,
         )
     rows = []
@@ -96,18 +112,41 @@ def condensed(lengths: TokenLengths) -> Kinds:
             chosen = stratum[inner]
             weight = lengths.weights[chosen]
             total = weight.sum()
+            said = lengths.output_tokens[chosen]
+            output = weight @ said / total
             rows.append(
                 (
                     weight @ computed[chosen] / total,
                     weight @ lengths.cached_prompt_tokens[chosen] / total,
-                    weight @ lengths.output_tokens[chosen] / total,
+                    output,
+                    weight @ (said - output) ** 2 / total,
                     total,
                 )
             )
-    prompts, cached, outputs, weights = np.array(rows).T
+    prompts, cached, outputs, variances, weights = np.array(rows).T
     return Kinds(
-        prompt_tokens=prompts, cached_tokens=cached, output_tokens=outputs, weights=weights
+        prompt_tokens=prompts,
+        cached_tokens=cached,
+        output_tokens=outputs,
+        output_variance=variances,
+        weights=weights,
     )
+
+
+@lru_cache(maxsize=1024)
+def mean_contexts(lengths: TokenLengths, window_tokens: int) -> tuple[float, float, float]:
+    """
+    Mean context of a request in the decode phase, its mean square, and the mean within a window.
+
+    A request that says o tokens is seen o times, with its prompt and evenly 0 to o tokens of answer.
+    """
+    share = lengths.weights * lengths.output_tokens
+    share = share / share.sum()
+    half = lengths.output_tokens / 2.0
+    middle = lengths.prompt_tokens + half
+    square = middle * middle + half * half / 3.0
+    windowed = np.minimum(middle, window_tokens)
+    return float(share @ middle), float(share @ square), float(share @ windowed)
 
 
 def _strata(values: Array, weights: Array, cuts: Array) -> list[NDArray[np.intp]]:
@@ -138,5 +177,6 @@ def _stack(kinds: Sequence[Kinds]) -> Kinds:
         prompt_tokens=padded("prompt_tokens", 1.0),
         cached_tokens=padded("cached_tokens", 0.0),
         output_tokens=padded("output_tokens", 1.0),
+        output_variance=padded("output_variance", 0.0),
         weights=padded("weights", 0.0),
     )

@@ -1,12 +1,12 @@
 """
 Distributions of the four latencies at a given state of the loop.
 
-    TTFT = request + slot wait + residual step + prefill wait + own prefill
+    TTFT = request + slot wait + prefill wait + own prefill
     TPOT = mean over its decode steps of (step time + prefill work of others)
     E2E  = TTFT + (output tokens - 1) TPOT
 
-Each is a mixture over kinds of requests of a shifted gamma (waits) or a normal (averages), matched
-to mean and variance.
+Each is a mixture over kinds of requests of a shifted gamma distribution, matched to the mean and
+the variance of what varies.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,19 @@ from typing import Final
 import numpy as np
 from scipy import special
 
+from fleetline.model.first_token import own_prefill_s, prefill_wait
 from fleetline.model.lanes import Array, Lanes
-from fleetline.model.loop import Loop, decode_limit, decode_steps, prefill_work_s
+from fleetline.model.loop import ALMOST_ONE, TINY, Loop, decode_steps, mean, prefill_work_s
 from fleetline.model.objective import Metric
+from fleetline.model.slots import concurrency_variance, saturated, slot_wait
 
-TINY: Final = 1e-12
+BISECTIONS: Final = 40
+FAR: Final = 60.0
+"""Standard deviations above the mean that no percentile up to 99.9 reaches."""
+RARE: Final = 1e-4
+"""Probability to wait for a slot below which nobody's percentile sees it."""
+SLACK: Final = 2.0
+"""Standard deviations of the drift of the batch below which TPOT hardly falls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +51,9 @@ class Latency:
     def percentile_s(self, share: float) -> Array:
         """Latency that a share (0..1) of requests does not exceed, by bisection. [s]"""
         spread = np.sqrt(self.variance_s2)
-        low = self.shift_s.min(axis=-1)
-        high = (self.mean_s + 40.0 * spread).max(axis=-1) + TINY
-        for _ in range(50):
+        low = np.minimum(self.shift_s, self.mean_s).min(axis=-1)
+        high = (self.mean_s + FAR * spread).max(axis=-1) + TINY
+        for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
             reached = self.attainment(middle[..., np.newaxis]) >= share
             high = np.where(reached, middle, high)
@@ -53,131 +61,138 @@ class Latency:
         return np.asarray(high)
 
     def _below(self, target_s: Array | float) -> Array:
-        excess = self.mean_s - self.shift_s + TINY
-        variance = self.variance_s2 + TINY * TINY
+        excess = np.maximum(self.mean_s - self.shift_s, TINY)
+        variance = np.maximum(self.variance_s2, TINY * TINY)
         shape = excess * excess / variance
         scaled = np.maximum(target_s - self.shift_s, 0.0) * excess / variance
         return np.asarray(special.gammainc(shape, scaled))
 
 
-def latency_of(metric: Metric, lanes: Lanes, loop: Loop) -> Latency:
-    """Distribution of one metric."""
-    return {
-        Metric.TIME_TO_FIRST_TOKEN: time_to_first_token,
-        Metric.TIME_PER_OUTPUT_TOKEN: time_per_output_token,
-        Metric.INTER_TOKEN_LATENCY: inter_token_latency,
-        Metric.END_TO_END: end_to_end,
-    }[metric](lanes, loop)
+def latency_of(
+    metric: Metric, lanes: Lanes, loop: Loop, capacity_per_s: Array | None = None
+) -> Latency:
+    """Distribution of one metric; `capacity_per_s` of a lane is solved for if it is not given."""
+    if metric is Metric.TIME_PER_OUTPUT_TOKEN:
+        return time_per_output_token(lanes, loop)
+    if metric is Metric.INTER_TOKEN_LATENCY:
+        return inter_token_latency(lanes, loop)
+    if capacity_per_s is None:
+        capacity_per_s = saturated(lanes).arrival_rate_per_s
+    if metric is Metric.TIME_TO_FIRST_TOKEN:
+        return time_to_first_token(lanes, loop, capacity_per_s)
+    return end_to_end(lanes, loop, capacity_per_s)
 
 
-def own_prefill_s(lanes: Lanes, loop: Loop) -> Array:
-    """Steps that hold the own prompt: its work, and one decode step for each chunk. [s]"""
-    budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)[..., np.newaxis]
-    chunks = np.ceil(lanes.kinds.prompt_tokens / budget)
-    return prefill_work_s(lanes) + chunks * loop.step_s[..., np.newaxis]
-
-
-def service_s(lanes: Lanes, loop: Loop) -> Array:
-    """Time for which a prompt occupies the prefill server. [s]"""
-    budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)[..., np.newaxis]
-    share = lanes.kinds.prompt_tokens / budget
-    return prefill_work_s(lanes) + share * loop.step_s[..., np.newaxis]
-
-
-def prefill_wait(lanes: Lanes, loop: Loop) -> tuple[Array, Array]:
-    """Mean and variance of the wait for the prefill server, M/G/1. [s], [s^2]"""
-    service, weights = service_s(lanes, loop), lanes.kinds.weights
-    first, second, third = ((weights * service**power).sum(axis=-1) for power in (1, 2, 3))
-    rate = loop.arrival_rate_per_s
-    spare = np.maximum(1.0 - rate * first, 1e-6)
-    mean = rate * second / (2.0 * spare) * lanes.dispersion
-    square = 2.0 * mean * mean + rate * third / (3.0 * spare) * lanes.dispersion
-    return mean, square - mean * mean
-
-
-def slot_wait(lanes: Lanes, loop: Loop) -> tuple[Array, Array]:
-    """Mean and variance of the wait for a slot or for KV cache. [s], [s^2]"""
-    limit = decode_limit(lanes)
-    deviation = np.sqrt(concurrency_variance(lanes, loop) + 0.25)
-    waiting = special.ndtr((loop.decoding - limit) / deviation)
-    spread = deviation / np.maximum(loop.arrival_rate_per_s, TINY)
-    mean = waiting * spread
-    return mean, 2.0 * waiting * spread * spread - mean * mean
-
-
-def concurrency_variance(lanes: Lanes, loop: Loop) -> Array:
-    """Variance of the number of requests in the batch, N (1 + I) / 2 / (1 - g). [requests^2]"""
-    gain = np.minimum(loop.loop_gain, 0.999)
-    return loop.decoding * (1.0 + lanes.dispersion) / 2.0 / (1.0 - gain)
-
-
-def time_to_first_token(lanes: Lanes, loop: Loop) -> Latency:
+def time_to_first_token(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Latency:
     """Arrival to first token."""
-    own = own_prefill_s(lanes, loop)
-    wait, wait_variance = prefill_wait(lanes, loop)
-    slot, slot_variance = slot_wait(lanes, loop)
-    residual = loop.step_s / 2.0
+    own, wait = own_prefill_s(lanes, loop), prefill_wait(lanes, loop)
     shift = lanes.step["request_s"][..., np.newaxis] + own
-    variance = wait_variance + slot_variance + loop.step_s**2 / 12.0
+    variance = np.broadcast_to(wait.variance_s2[..., np.newaxis], shift.shape)
+    average = shift + wait.mean_s[..., np.newaxis]
+    weights = np.broadcast_to(lanes.kinds.weights, shift.shape)
+    share, slot = slot_wait(lanes, loop, capacity_per_s)
+    if not (share > RARE).any():
+        return Latency(mean_s=average, variance_s2=variance, shift_s=shift, weights=weights)
+    late = share[..., np.newaxis]
     return Latency(
-        mean_s=shift + (wait + slot + residual)[..., np.newaxis],
-        variance_s2=np.broadcast_to(variance[..., np.newaxis], shift.shape),
-        shift_s=shift,
-        weights=lanes.kinds.weights,
+        mean_s=np.concatenate([average, average + slot.mean_s[..., np.newaxis]], axis=-1),
+        variance_s2=np.concatenate(
+            [variance, variance + slot.variance_s2[..., np.newaxis]], axis=-1
+        ),
+        shift_s=np.concatenate([shift, shift], axis=-1),
+        weights=np.concatenate([weights * (1.0 - late), weights * late], axis=-1),
     )
 
 
 def time_per_output_token(lanes: Lanes, loop: Loop) -> Latency:
-    """Per request: time from first to last token over the number of tokens between."""
-    steps = np.maximum(
-        (lanes.kinds.output_tokens - 1.0) / lanes.step["tokens_per_step"][..., np.newaxis], 1.0
-    )
-    token = loop.token_s[..., np.newaxis]
-    life = steps * token
-    work = prefill_work_s(lanes)
-    work_square = (lanes.kinds.weights * work * work).sum(axis=-1)[..., np.newaxis]
-    burst = (loop.arrival_rate_per_s * lanes.dispersion)[..., np.newaxis] * work_square * life
-    memory = (decode_steps(lanes) * loop.token_s / (1.0 - np.minimum(loop.loop_gain, 0.999)))[
-        ..., np.newaxis
-    ]
-    ratio = life / memory
-    averaging = 2.0 / ratio * (1.0 - (1.0 - np.exp(-ratio)) / ratio)
-    slope = (loop.step_slope_s / (1.0 - loop.prefill_utilization))[..., np.newaxis]
-    drift = slope * slope * concurrency_variance(lanes, loop)[..., np.newaxis] * averaging
-    per_token = lanes.step["tokens_per_step"][..., np.newaxis]
-    shift = np.broadcast_to(lanes.step["fixed_s"][..., np.newaxis] / per_token * 0.5, ratio.shape)
+    """
+    Time from first to last token of a request, over the number of tokens between.
+
+    Two things vary: how much prefill of others falls into its life (a compound sum that stretches
+    the very time in which it gathers: variance / (1 - busy)^2), and how full the batch is while it
+    lives (the drift of N, averaged over a life of T with memory theta).
+    """
+    per_step = lanes.step["tokens_per_step"][..., np.newaxis]
+    steps = np.maximum((lanes.kinds.output_tokens - 1.0) / per_step, 1.0)
+    convoy = _convoy_s(lanes, loop, steps)
+    token = loop.mean_step_s[..., np.newaxis] + convoy
+    gathered = _prefill_variance_s2_per_s(lanes, loop)[..., np.newaxis] * token / steps
+    gathered = gathered + convoy * convoy
+    drift = _drift_s2(lanes, loop, steps)
+    floor = np.maximum(loop.step_s[..., np.newaxis] - SLACK * np.sqrt(drift), 0.0)
+    shift = np.minimum(floor, 0.98 * token)
     return Latency(
-        mean_s=np.broadcast_to(token / per_token, ratio.shape),
-        variance_s2=(burst / (steps * steps) + drift) / (per_token * per_token),
-        shift_s=shift,
+        mean_s=np.broadcast_to(token / per_step, drift.shape),
+        variance_s2=(gathered + drift) / per_step**2,
+        shift_s=np.broadcast_to(shift / per_step, drift.shape),
         weights=lanes.kinds.weights,
     )
 
 
 def inter_token_latency(lanes: Lanes, loop: Loop) -> Latency:
-    """Per gap between neighbouring tokens."""
-    token = loop.token_s[..., np.newaxis]
-    work = prefill_work_s(lanes)
-    work_square = (lanes.kinds.weights * work * work).sum(axis=-1)[..., np.newaxis]
-    burst = loop.arrival_rate_per_s[..., np.newaxis] * work_square * token
-    slope = loop.step_slope_s[..., np.newaxis]
-    variance = burst + slope * slope * concurrency_variance(lanes, loop)[..., np.newaxis]
-    shape = np.broadcast_shapes(token.shape, lanes.kinds.weights.shape)
+    """Time of one step that decodes: most hold no prompt, some hold one or more."""
+    some = np.minimum(loop.mixed_share, ALMOST_ONE)
+    stretch = 1.0 + loop.convoy_share
+    plain, extra = loop.step_s, loop.extra_s / np.maximum(some, TINY)
+    level = loop.step_slope_s**2 * concurrency_variance(lanes, loop)
+    spread = np.maximum(
+        loop.extra_variance_s2 / np.maximum(some, TINY) - (1.0 - some) * extra**2, 0
+    )
+    shift = np.maximum(plain - SLACK * np.sqrt(level), 0.5 * plain)
     return Latency(
-        mean_s=np.broadcast_to(token, shape),
-        variance_s2=np.broadcast_to(variance, shape),
-        shift_s=np.broadcast_to(lanes.step["fixed_s"][..., np.newaxis], shape),
-        weights=lanes.kinds.weights,
+        mean_s=np.stack([plain * stretch, (plain + extra) * stretch], axis=-1),
+        variance_s2=np.stack([level, level + spread], axis=-1),
+        shift_s=np.stack([shift, shift], axis=-1),
+        weights=np.stack([1.0 - some, some], axis=-1),
     )
 
 
-def end_to_end(lanes: Lanes, loop: Loop) -> Latency:
+def end_to_end(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Latency:
     """Arrival to last token."""
-    first, token = time_to_first_token(lanes, loop), time_per_output_token(lanes, loop)
-    gaps = lanes.kinds.output_tokens - 1.0
-    return Latency(
-        mean_s=first.mean_s + gaps * token.mean_s,
-        variance_s2=first.variance_s2 + gaps * gaps * token.variance_s2,
-        shift_s=first.shift_s + gaps * token.shift_s,
-        weights=lanes.kinds.weights,
+    first, token = (
+        time_to_first_token(lanes, loop, capacity_per_s),
+        time_per_output_token(lanes, loop),
     )
+    repeats = first.mean_s.shape[-1] // token.mean_s.shape[-1]
+    gaps = lanes.kinds.output_tokens - 1.0
+
+    unequal = lanes.kinds.output_variance * token.mean_s**2
+
+    def tiled(values: Array) -> Array:
+        return np.concatenate([values] * repeats, axis=-1)
+
+    return Latency(
+        mean_s=first.mean_s + tiled(gaps * token.mean_s),
+        variance_s2=first.variance_s2 + tiled(gaps * gaps * token.variance_s2 + unequal),
+        shift_s=first.shift_s + tiled(gaps * token.shift_s),
+        weights=first.weights,
+    )
+
+
+def _prefill_variance_s2_per_s(lanes: Lanes, loop: Loop) -> Array:
+    """Variance that prefill work of others adds to a stretch of time, per second of it. [s]"""
+    work = prefill_work_s(lanes)
+    offered = loop.arrival_rate_per_s * loop.mean_step_s * mean(lanes, work)
+    seen = loop.extra_s / np.maximum(offered, TINY)
+    busy = np.minimum(loop.extra_s / loop.mean_step_s, ALMOST_ONE)
+    square = mean(lanes, work * work) + (lanes.dispersion - 1.0) * mean(lanes, work) ** 2
+    return np.asarray(
+        loop.arrival_rate_per_s * np.maximum(square, 0.0) * seen * seen / (1.0 - busy) ** 2
+    )
+
+
+def _convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> Array:
+    """What the prompts right behind a request add to its mean step: most if its answer is short."""
+    busy = np.minimum(loop.extra_s / loop.mean_step_s, ALMOST_ONE)[..., np.newaxis]
+    met = 1.0 - busy**steps
+    total = loop.convoy_share * loop.mean_step_s * decode_steps(lanes)
+    return np.asarray(total[..., np.newaxis] * met / mean(lanes, met)[..., np.newaxis] / steps)
+
+
+def _drift_s2(lanes: Lanes, loop: Loop, steps: Array) -> Array:
+    """Variance of a request's mean step time due to the size of the batch during its life."""
+    memory = decode_steps(lanes) / (1.0 - np.minimum(loop.loop_gain, ALMOST_ONE))
+    ratio = np.maximum(steps / memory[..., np.newaxis], TINY)
+    averaged = 2.0 / ratio * (1.0 + np.expm1(-ratio) / ratio)
+    slope = loop.step_slope_s * loop.mean_step_s / loop.step_s
+    return np.asarray((slope**2 * concurrency_variance(lanes, loop))[..., np.newaxis] * averaged)

@@ -1,18 +1,28 @@
 """
 The decode loop: arrival rate, step time and loop gain at a given number of decoding requests.
 
-    lambda(N) = N / (O t(1 + N) + N P)        g = lambda dW/dN = lambda (O t' + P)
+    a = N / O (1 + c)                arrivals per step: each of N requests leaves after O steps
+    tau = t(N + z) + E[(A - gap)+]   A: prefill work that arrives in a step, gap: what hides it
+    lambda = a / tau                 g = lambda dW/dL
 
-A request needs O decode steps. Each lasts t, and on top of it the prefill work P of the requests
-that arrive meanwhile. An arrival finds N others (arrival theorem), so its steps carry 1 + N; read
-backwards, the arrival rate is an explicit function of N and no fixed point has to be iterated.
+A step lasts as long as reading weights and cache, and prefill work that arithmetic has no room
+for beside that. An arrival finds N others (arrival theorem); z = 1 for Poisson arrivals. Read in
+this direction the arrival rate is an explicit function of N and no fixed point is iterated.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import special
 
 from fleetline.model.lanes import Array, Lanes
+
+TINY = 1e-12
+ALMOST_ONE = 0.999
+MOST_BUSY = 0.95
+"""Share of a step beyond which the convoy's expansion means nothing."""
+SHARPEST = 1e4
+"""Shape of a gamma distribution that is as good as a fixed number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,34 +33,42 @@ class Loop:
     """Mean number of requests in the decode phase, N. [requests]"""
     arrival_rate_per_s: Array
     step_s: Array
-    """Mean time of a decode step without prefill work. [s]"""
+    """Mean time of a step that only decodes. [s]"""
     step_slope_s: Array
     """What one more request adds to it. [s]"""
+    gap_s: Array
+    """Arithmetic that hides behind the reading of such a step. [s]"""
+    extra_s: Array
+    """Mean time that prefill work adds to a step. [s]"""
+    extra_variance_s2: Array
+    mixed_share: Array
+    """Share of steps that hold prefill work. 0..1"""
+    convoy_share: Array
+    """How much longer the steps of a request are than the mean step, relatively: a long step
+    lets arrivals gather, so the prompts behind a request are as crowded as it was itself."""
     prefill_utilization: Array
-    """Share of time that goes to prefill work. 0..1"""
+    """Share of time that arithmetic works on prompts. 0..1"""
     loop_gain: Array
 
     @property
     def token_s(self) -> Array:
-        """Mean time between two tokens of a request, prefill of others included. [s]"""
-        return self.step_s / (1.0 - self.prefill_utilization)
+        """Mean time of the steps that a request goes through. [s]"""
+        return self.mean_step_s * (1.0 + self.convoy_share)
+
+    @property
+    def mean_step_s(self) -> Array:
+        """Mean time of a step, prefill work included. [s]"""
+        return self.step_s + self.extra_s
 
 
 def decode_steps(lanes: Lanes) -> Array:
     """Mean decode steps of a request: the first token comes with the prefill. [steps]"""
-    outputs = _mean(lanes, lanes.kinds.output_tokens)
-    return np.maximum(outputs - 1.0, 1e-9) / lanes.step["tokens_per_step"]
-
-
-def mean_context_tokens(lanes: Lanes) -> Array:
-    """Mean context of a request in the decode phase; long outputs stay longer. [tokens]"""
-    kinds = lanes.kinds
-    held = kinds.prompt_tokens + kinds.cached_tokens + kinds.output_tokens / 2.0
-    return _mean(lanes, kinds.output_tokens * held) / _mean(lanes, kinds.output_tokens)
+    outputs = mean(lanes, lanes.kinds.output_tokens)
+    return np.maximum(outputs - 1.0, TINY) / lanes.step["tokens_per_step"]
 
 
 def prefill_work_s(lanes: Lanes) -> Array:
-    """Work that the prompt of each kind brings, alone; shape (questions, 1, kinds). [s]"""
+    """Work that the prompt of each kind brings; shape (questions, 1, kinds). [s]"""
     kinds, step = lanes.kinds, lanes.step
     pairs = kinds.prompt_tokens * (kinds.cached_tokens + kinds.prompt_tokens / 2.0)
     token_s = step["prefill_token_s"][:, :, np.newaxis]
@@ -60,13 +78,12 @@ def prefill_work_s(lanes: Lanes) -> Array:
 
 def mean_prefill_work_s(lanes: Lanes) -> Array:
     """Mean prefill work of a request, P. [s]"""
-    return _mean(lanes, prefill_work_s(lanes))
+    return mean(lanes, prefill_work_s(lanes))
 
 
-def decode_step_s(lanes: Lanes, sequences: Array) -> Array:
-    """`StepTime.decode_s` on arrays, every request with the mean context. [s]"""
-    step, context = lanes.step, mean_context_tokens(lanes)
-    windowed = np.minimum(context, step["window_tokens"])
+def decode_parts_s(lanes: Lanes, sequences: Array) -> tuple[Array, Array]:
+    """`StepTime.decode_s` on arrays: step time, and the arithmetic that its reading hides. [s]"""
+    step, context, windowed = lanes.step, lanes.context_tokens, lanes.window_context_tokens
     touched = 1.0 - step["expert_miss_probability"] ** sequences
     read_s = (
         step["weights_read_s"]
@@ -77,54 +94,129 @@ def decode_step_s(lanes: Lanes, sequences: Array) -> Array:
     compute_s = sequences * (
         step["token_compute_s"] + step["context_compute_s_per_token"] * context
     )
-    return step["fixed_s"] + np.maximum(read_s, compute_s) + step["sequence_s"] * sequences
+    host_s = step["fixed_s"] + step["sequence_s"] * sequences
+    return host_s + np.maximum(read_s, compute_s), np.maximum(read_s - compute_s, 0.0)
 
 
-def decode_limit(lanes: Lanes) -> Array:
-    """Most requests that one lane runs at once: its slots or its KV cache. [requests]"""
-    kinds = lanes.kinds
-    held = kinds.prompt_tokens + kinds.cached_tokens + kinds.output_tokens / 2.0
-    mean_held = _mean(lanes, kinds.output_tokens * held) / _mean(lanes, kinds.output_tokens)
-    return np.minimum(lanes.max_sequences, lanes.kv_capacity_tokens / mean_held)
+def chunks(lanes: Lanes, decoding: Array) -> Array:
+    """Steps that the prompt of each kind takes; shape (questions, points, kinds)."""
+    budget = np.maximum(lanes.step_token_budget - decoding, 1.0)[..., np.newaxis]
+    return np.ceil(lanes.kinds.prompt_tokens / budget)
 
 
-def open_loop(lanes: Lanes, decoding: Array) -> Loop:
-    """State when requests come from outside and find `decoding` others in the batch."""
-    return _loop(lanes, decoding, decode_step_s(lanes, 1.0 + decoding))
+def chunk_share(lanes: Lanes, decoding: Array) -> Array:
+    """How far one chunk of a prompt fills the token budget of a step. 0..1"""
+    budget = np.maximum(lanes.step_token_budget - decoding, 1.0)
+    tokens = mean(lanes, lanes.kinds.prompt_tokens) / mean(lanes, chunks(lanes, decoding))
+    return np.clip(tokens / budget, 1e-3, 1.0)
+
+
+def variance_ratio(lanes: Lanes) -> Array:
+    """
+    Variance over mean of the number in the batch if its speed did not depend on it.
+
+    1 for Poisson arrivals whatever the lengths; otherwise bursts and gaps count as far as requests
+    stay for equally long: 1 + (I - 1) E[min(S1, S2)] / E[S].
+    """
+    stay, weights = lanes.kinds.output_tokens, lanes.kinds.weights
+    both = weights[..., :, np.newaxis] * weights[..., np.newaxis, :]
+    shorter = np.minimum(stay[..., :, np.newaxis], stay[..., np.newaxis, :])
+    share = (both * shorter).sum(axis=(-1, -2)) / mean(lanes, stay)
+    return np.maximum(1.0 + (lanes.dispersion - 1.0) * share, 0.0)
+
+
+def open_loop(lanes: Lanes, offered: Array) -> Loop:
+    """State when each step brings `offered / O` new requests, O steps a request."""
+    arrivals = offered / decode_steps(lanes)
+    ratio = variance_ratio(lanes)
+    first = _loop(lanes, offered, np.maximum(offered + ratio, 1.0), arrivals)
+    decoding = offered * (1.0 + first.convoy_share)
+    return _loop(lanes, decoding, np.maximum(decoding + ratio, 1.0), arrivals)
 
 
 def closed_loop(lanes: Lanes, decoding: Array) -> Loop:
-    """State when the batch holds exactly `decoding` requests all the time."""
-    return _loop(lanes, decoding, decode_step_s(lanes, np.maximum(decoding, 1.0)))
+    """State when the batch holds exactly `decoding` requests: a request meets one less."""
+    others = np.maximum(decoding - 1.0, 0.0) / decode_steps(lanes)
+    loop = _loop(lanes, decoding, np.maximum(decoding, 1.0), others)
+    return _with_rate(lanes, loop, decoding / decode_steps(lanes) / loop.mean_step_s)
 
 
 def observed_loop(lanes: Lanes, decoding: Array, arrival_rate_per_s: Array) -> Loop:
     """State when both the number in the batch and the arrival rate of a lane are measured."""
-    steps, work_s = decode_steps(lanes), mean_prefill_work_s(lanes)
-    slope_s = decode_step_s(lanes, 2.0 + decoding) - decode_step_s(lanes, 1.0 + decoding)
-    return Loop(
-        decoding=decoding,
-        arrival_rate_per_s=arrival_rate_per_s,
-        step_s=decode_step_s(lanes, 1.0 + decoding),
-        step_slope_s=slope_s,
-        prefill_utilization=np.minimum(arrival_rate_per_s * work_s, 0.99),
-        loop_gain=arrival_rate_per_s * (steps * slope_s + work_s),
-    )
+    met = np.maximum(decoding + variance_ratio(lanes), 1.0)
+    loop = _loop(lanes, decoding, met, decoding / decode_steps(lanes))
+    return _with_rate(lanes, loop, arrival_rate_per_s)
 
 
-def _loop(lanes: Lanes, decoding: Array, step_s: Array) -> Loop:
-    steps, work_s = decode_steps(lanes), mean_prefill_work_s(lanes)
-    slope_s = decode_step_s(lanes, 2.0 + decoding) - decode_step_s(lanes, 1.0 + decoding)
-    rate = decoding / (steps * step_s + decoding * work_s)
-    return Loop(
+def _loop(lanes: Lanes, decoding: Array, met: Array, arrivals: Array) -> Loop:
+    """`met`: sequences in the steps of a request, `arrivals`: prompts of others a step."""
+    step_s, gap_s = decode_parts_s(lanes, met)
+    slope_s = decode_parts_s(lanes, met + 1.0)[0] - step_s
+    extra_s, variance, share = _extra(lanes, decoding, gap_s, arrivals)
+    mean_step_s = step_s + extra_s
+    busy = np.minimum(extra_s / mean_step_s, MOST_BUSY)
+    work_s = extra_s / np.maximum(arrivals, TINY)
+    works = prefill_work_s(lanes)
+    uneven = mean(lanes, works * works) / mean(lanes, works) ** 2 - 1.0
+    single = 1.0 - chunk_share(lanes, decoding) ** 2
+    gathering = busy * (1.0 + busy * busy * uneven) / ((1.0 - busy) ** 2 * (1.0 + busy))
+    convoy_s = single * work_s / decode_steps(lanes) * gathering
+    loop = Loop(
         decoding=decoding,
-        arrival_rate_per_s=rate,
+        arrival_rate_per_s=decoding,
         step_s=step_s,
         step_slope_s=slope_s,
-        prefill_utilization=rate * work_s,
-        loop_gain=rate * (steps * slope_s + work_s),
+        gap_s=gap_s,
+        extra_s=extra_s,
+        extra_variance_s2=variance,
+        mixed_share=share,
+        convoy_share=convoy_s / mean_step_s,
+        prefill_utilization=decoding,
+        loop_gain=decoding,
+    )
+    return _with_rate(lanes, loop, arrivals / mean_step_s)
+
+
+def _with_rate(lanes: Lanes, loop: Loop, rate: Array) -> Loop:
+    """Complete a state: W = O tau, so dW/dN = O t' + d(extra)/da, and g = lambda dW/dN."""
+    extra_slope_s = loop.extra_s / np.maximum(loop.decoding / decode_steps(lanes), TINY)
+    gain = rate * (decode_steps(lanes) * loop.step_slope_s + extra_slope_s)
+    return replace(
+        loop,
+        arrival_rate_per_s=rate,
+        prefill_utilization=rate * mean_prefill_work_s(lanes),
+        loop_gain=gain,
     )
 
 
-def _mean(lanes: Lanes, values: Array) -> Array:
+def _extra(
+    lanes: Lanes, decoding: Array, gap_s: Array, arrivals: Array
+) -> tuple[Array, Array, Array]:
+    """
+    Mean and variance of what prefill adds to a step, and the share of steps that hold some.
+
+    The work A of a step is a compound Poisson sum of chunks; given A > 0 it is taken as gamma.
+    A chunk that fills the budget leaves no room for a second: with filled share f the probability
+    of none is (1 - f a)^(1/f), between exp(-a) for small prompts and 1 - a for full steps.
+    """
+    works, parts = prefill_work_s(lanes), chunks(lanes, decoding)
+    filled = chunk_share(lanes, decoding)
+    pieces = arrivals * mean(lanes, parts)
+    room = np.maximum(1.0 - filled * pieces, TINY)
+    some = np.maximum(-np.expm1(np.log(room) / filled), TINY)
+    total = arrivals * mean(lanes, works)
+    square = arrivals * mean(lanes, works * works / parts) + (1.0 - filled) * total * total
+    average = total / some
+    spread = np.maximum(square / some - average * average, 0.0)
+    shape = np.minimum(average * average / (spread + TINY * TINY), SHARPEST)
+    hidden = gap_s * shape / average
+    beyond, above, twice = (special.gammaincc(shape + power, hidden) for power in (0, 1, 2))
+    extra = some * np.maximum(average * above - gap_s * beyond, 0.0)
+    second = average * average * (1.0 + 1.0 / shape) * twice
+    square = some * (second - 2.0 * gap_s * average * above + gap_s * gap_s * beyond)
+    return extra, np.maximum(square - extra * extra, 0.0), some
+
+
+def mean(lanes: Lanes, values: Array) -> Array:
+    """Mean over kinds of requests, the last axis."""
     return np.asarray((lanes.kinds.weights * values).sum(axis=-1))

@@ -6,22 +6,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetline.errors import ModelError
+from fleetline.model.first_token import own_prefill_s, prefill_wait
 from fleetline.model.lanes import Array, Lanes
 from fleetline.model.latency import (
     Latency,
     latency_of,
-    own_prefill_s,
-    prefill_wait,
-    slot_wait,
     time_per_output_token,
     time_to_first_token,
 )
-from fleetline.model.loop import Loop, closed_loop, decode_limit, open_loop
+from fleetline.model.loop import Loop
 from fleetline.model.objective import Metric
 from fleetline.model.replica import Replica
+from fleetline.model.settling import settle
+from fleetline.model.slots import batch_limit, saturated, slot_wait
 from fleetline.model.workload import Workload
-
-BISECTIONS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,21 +64,26 @@ class OperatingPoint:
         """Percentile (0 to 100, exclusive) of a latency. [s]"""
         if self.lanes is None or self.loop is None:
             return math.inf
-        latency = latency_of(metric, self.lanes, self.loop)
+        latency = latency_of(metric, self.lanes, self.loop, self._capacity())
         return float(latency.percentile_s(percentile / 100.0)[0, 0])
 
     def attainment(self, metric: Metric, target_s: float) -> float:
         """Share of requests whose latency is at or below a target. 0..1"""
         if self.lanes is None or self.loop is None:
             return 0.0
-        return float(latency_of(metric, self.lanes, self.loop).attainment(target_s)[0, 0])
+        latency = latency_of(metric, self.lanes, self.loop, self._capacity())
+        return float(latency.attainment(target_s)[0, 0])
+
+    def _capacity(self) -> Array | None:
+        if self.lanes is None:
+            return None
+        return self.capacity_per_s / self.lanes.lanes
 
 
 def capacity_per_s(replica: Replica, workload: Workload) -> float:
     """Arrival rate per replica from which on the queue does not drain. [1/s]"""
     lanes = Lanes.of([(replica, workload, 1)])
-    limit = np.maximum(decode_limit(lanes), 1e-9)
-    return float(closed_loop(lanes, limit).arrival_rate_per_s[0, 0]) * replica.lanes
+    return float(saturated(lanes).arrival_rate_per_s[0, 0]) * replica.lanes
 
 
 def operate(
@@ -106,28 +109,19 @@ def operate(
     if not arrival_rate_per_s >= 0:
         raise ModelError(f"arrival_rate must be >= 0 requests/s, got {arrival_rate_per_s:g}")
     lanes = Lanes.of([(replica, workload, replicas)])
-    limit = decode_limit(lanes)
-    if not limit[0, 0] >= 1:
-        raise ModelError(
-            f"KV cache must be >= one request, got {lanes.kv_capacity_tokens[0, 0]:.0f} tokens"
-        )
-    most = float(closed_loop(lanes, limit).arrival_rate_per_s[0, 0])
-    rate = arrival_rate_per_s / replica.lanes
-    if rate >= most:
-        return _unstable(arrival_rate_per_s, most * replica.lanes)
-    low, high = 0.0, float(limit[0, 0]) * 4.0
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        state = open_loop(lanes, np.array([[middle]]))
-        low, high = (middle, high) if state.arrival_rate_per_s[0, 0] < rate else (low, middle)
-    loop = open_loop(lanes, np.array([[high]]))
-    first = float(time_to_first_token(lanes, loop).overall_mean_s()[0, 0])
-    token = float(loop.token_s[0, 0]) / replica.tokens_per_step
-    outputs = workload.lengths.mean_output_tokens
-    residence = first + (outputs - 1.0) * token
+    check_fit(replica, lanes)
+    most = saturated(lanes).arrival_rate_per_s
+    capacity = float(most[0, 0]) * replica.lanes
+    if arrival_rate_per_s >= capacity:
+        return _unstable(arrival_rate_per_s, capacity)
+    loop = settle(lanes, np.array([[arrival_rate_per_s / replica.lanes]]))
+    first = float(time_to_first_token(lanes, loop, most).overall_mean_s()[0, 0])
+    step = float(loop.token_s[0, 0])
+    token = step / replica.tokens_per_step
+    residence = first + (workload.lengths.mean_output_tokens - 1.0) * token
     return OperatingPoint(
         arrival_rate_per_s=arrival_rate_per_s,
-        capacity_per_s=most * replica.lanes,
+        capacity_per_s=capacity,
         is_stable=True,
         concurrency=arrival_rate_per_s * residence,
         residence_time_s=residence,
@@ -135,45 +129,54 @@ def operate(
         utilization_of_prefill=float(loop.prefill_utilization[0, 0]),
         time_to_first_token_s=first,
         time_per_output_token_s=token,
-        inter_token_latency_s=token,
-        chain=_chain(lanes, loop),
+        inter_token_latency_s=step,
+        chain=_chain(lanes, loop, most),
         lanes=lanes,
         loop=loop,
     )
 
 
-def _chain(lanes: Lanes, loop: Loop) -> tuple[Link, ...]:
-    def same_for_all(mean: Array, variance: Array) -> Latency:
-        nothing = np.zeros((1, 1, 1))
-        return Latency(
-            mean_s=mean.reshape(1, 1, 1),
-            variance_s2=np.maximum(variance, 0.0).reshape(1, 1, 1),
-            shift_s=nothing,
-            weights=nothing + 1.0,
+def check_fit(replica: Replica, lanes: Lanes) -> None:
+    """Raise ModelError if not even one mean request fits into the KV cache."""
+    if not batch_limit(lanes)[0, 0] >= 1:
+        raise ModelError(
+            f"KV cache of {replica.accelerator.name} must be >= one request of "
+            f"{float(lanes.context_tokens[0, 0]):.0f} tokens beside {replica.architecture.name}, "
+            f"got {float(lanes.kv_capacity_tokens[0, 0]):.0f} tokens"
         )
 
-    own = own_prefill_s(lanes, loop)
-    gaps = lanes.kinds.output_tokens - 1.0
-    token = time_per_output_token(lanes, loop)
-    request, step = lanes.step["request_s"], loop.step_s
-    by_kind = {
+
+def _chain(lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Link, ...]:
+    own, gaps = own_prefill_s(lanes, loop), lanes.kinds.output_tokens - 1.0
+    token, wait = time_per_output_token(lanes, loop), prefill_wait(lanes, loop)
+    share, slot = slot_wait(lanes, loop, capacity)
+    chain = {
+        "request": _alike(lanes.step["request_s"], 0.0 * share),
+        "slot wait": _alike(share * slot.mean_s, share * (2.0 - share) * slot.variance_s2),
+        "prefill wait": _alike(wait.mean_s, wait.variance_s2),
         "own prefill": Latency(
             mean_s=own, variance_s2=0.0 * own, shift_s=own, weights=lanes.kinds.weights
         ),
         "decode": Latency(
             mean_s=gaps * token.mean_s,
-            variance_s2=gaps * gaps * token.variance_s2,
+            variance_s2=gaps * gaps * token.variance_s2
+            + lanes.kinds.output_variance * token.mean_s**2,
             shift_s=gaps * token.shift_s,
             weights=lanes.kinds.weights,
         ),
     }
-    waits = {
-        "request": same_for_all(request, 0.0 * request),
-        "slot wait": same_for_all(*slot_wait(lanes, loop)),
-        "residual step": same_for_all(step / 2.0, step * step / 12.0),
-        "prefill wait": same_for_all(*prefill_wait(lanes, loop)),
-    }
-    return tuple(Link(name=name, latency=latency) for name, latency in (waits | by_kind).items())
+    return tuple(Link(name=name, latency=latency) for name, latency in chain.items())
+
+
+def _alike(mean_s: Array, variance_s2: Array) -> Latency:
+    """Return a link that is the same for all kinds of requests."""
+    one = np.ones((1, 1, 1))
+    return Latency(
+        mean_s=mean_s.reshape(1, 1, 1),
+        variance_s2=np.maximum(variance_s2, 0.0).reshape(1, 1, 1),
+        shift_s=0.0 * one,
+        weights=one,
+    )
 
 
 def _unstable(arrival_rate_per_s: float, capacity: float) -> OperatingPoint:

@@ -1,0 +1,108 @@
+"""
+Time to first token, link by link.
+
+    TTFT = request + slot wait + residual step + prefill wait + own prefill
+
+Two regimes of the prefill server. Short prompts: all that arrive during one step share the next,
+so a request waits for the rest of a step and then for the work of its companions as well. Long
+prompts: they queue for the token budget of the steps, M/G/1 with service S = own work and the
+decode steps it is spread over. The share of the budget that is filled tells which one holds.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetline.model.lanes import Array, Lanes
+from fleetline.model.loop import (
+    ALMOST_ONE,
+    TINY,
+    Loop,
+    chunks,
+    mean,
+    prefill_work_s,
+    variance_ratio,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Mean and variance of one link, shape (questions, points). [s], [s^2]"""
+
+    mean_s: Array
+    variance_s2: Array
+
+
+def own_prefill_s(lanes: Lanes, loop: Loop) -> Array:
+    """Steps that hold the own prompt, as if it were the only one; by kind. [s]"""
+    parts = chunks(lanes, loop.decoding)
+    hidden = parts * loop.gap_s[..., np.newaxis]
+    work = np.maximum(prefill_work_s(lanes) - hidden, 0.0)
+    return work + parts * loop.step_s[..., np.newaxis]
+
+
+def service_s(lanes: Lanes, loop: Loop) -> Array:
+    """Time for which a prompt occupies the prefill server, sharing its last step. [s]"""
+    budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)[..., np.newaxis]
+    share = lanes.kinds.prompt_tokens / budget
+    work = np.maximum(prefill_work_s(lanes) - share * loop.gap_s[..., np.newaxis], 0.0)
+    return work + share * loop.step_s[..., np.newaxis]
+
+
+def busy_share(lanes: Lanes, loop: Loop) -> Array:
+    """Probability that an arrival finds a step under way."""
+    inside = loop.decoding + loop.arrival_rate_per_s * mean(lanes, own_prefill_s(lanes, loop))
+    regular = np.minimum(variance_ratio(lanes), 1.0)
+    return 1.0 - regular * np.exp(-inside) - (1.0 - regular) * np.maximum(1.0 - inside, 0.0)
+
+
+def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
+    """
+    Wait if every step took all prompts there are: the rest of a step, and companions' work.
+
+    Also the part of it that M/G/1 explains, so that the surplus is what gathering costs.
+    """
+    work, average = prefill_work_s(lanes), loop.mean_step_s
+    busy_step = np.minimum(loop.extra_s / average, ALMOST_ONE)
+    seen = loop.extra_s / np.maximum(loop.arrival_rate_per_s * average * mean(lanes, work), TINY)
+    rate = loop.arrival_rate_per_s
+    square = mean(lanes, work * work) * seen * seen
+    variance = rate * average * square * lanes.dispersion / (1.0 - busy_step**2)
+    busy = busy_share(lanes, loop)
+    second = average * average + variance
+    third = average**3 + 3.0 * average * variance + 2.0 * variance * variance / average
+    rest = busy * second / (2.0 * average)
+    count = 2.0 * rate * rest
+    others = count * mean(lanes, work) * seen
+    wait = Wait(
+        mean_s=rest + others,
+        variance_s2=busy * third / (3.0 * average) - rest * rest + count * square,
+    )
+    burst = square + (lanes.dispersion - 1.0) * (mean(lanes, work) * seen) ** 2
+    return wait, rate * np.maximum(burst, 0.0) / (2.0 * (1.0 - busy_step))
+
+
+def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
+    """Wait of M/G/1 with service S, Pollaczek and Khinchine; second moment from E[S^3]."""
+    service = service_s(lanes, loop)
+    first, square, cube = (mean(lanes, service**power) for power in (1, 2, 3))
+    rate = loop.arrival_rate_per_s
+    spare = np.maximum(1.0 - rate * first, 1.0 - ALMOST_ONE)
+    burst = np.maximum(square + (lanes.dispersion - 1.0) * first * first, 0.0)
+    average = rate * burst / (2.0 * spare)
+    tail = rate * cube / (3.0 * spare) * burst / square
+    return Wait(mean_s=average, variance_s2=average * average + tail)
+
+
+def prefill_wait(lanes: Lanes, loop: Loop) -> Wait:
+    """
+    All that passes between admission and the own prefill.
+
+    Both parts grow with what has gathered, so their deviations are taken as half correlated.
+    """
+    together, explained = gathered(lanes, loop)
+    queue = queue_for_budget(lanes, loop)
+    surplus = np.maximum(together.mean_s - explained, 0.0)
+    share = surplus / np.maximum(together.mean_s, TINY)
+    own, other = np.maximum(queue.variance_s2, 0.0), share * together.variance_s2
+    return Wait(mean_s=queue.mean_s + surplus, variance_s2=own + other + np.sqrt(own * other))
