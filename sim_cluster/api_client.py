@@ -33,6 +33,8 @@ _REQUESTS_AT_ONCE = 64
 _REQUEST_TIMEOUT_S = 30.0
 _TRIES_WHEN_THROTTLED = 5
 _PAGE_SIZE = 1000
+# The event loop needs a few turns after the last close until the sockets are gone.
+_TURNS_TO_CLOSE = 5
 
 
 class ApiError(Exception):
@@ -78,6 +80,8 @@ class ApiClient:
     ) -> None:
         if self._session is not None:
             await self._session.close()
+            for _ in range(_TURNS_TO_CLOSE):
+                await asyncio.sleep(0)
 
     async def get(
         self,
@@ -195,6 +199,14 @@ class ApiClient:
             raise _error(status, raw)
         return dict(json.loads(raw)) if raw else {}
 
+    async def text(self, path: str) -> str:
+        """Read what is not JSON, such as the API server's own metrics."""
+        async with self._slots, self._open("GET", path, query=None) as answer:
+            raw = await answer.read()
+            if answer.status >= 400:
+                raise _error(answer.status, raw)
+            return raw.decode()
+
     async def watch(
         self, path: str, query: Mapping[str, str], *, timeout_s: float
     ) -> AsyncGenerator[Object, None]:
@@ -205,11 +217,15 @@ class ApiClient:
             if answer.status >= 400:
                 raise _error(answer.status, await answer.read())
             rest = b""
-            async for chunk in answer.content.iter_any():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    if line.strip():
-                        yield json.loads(line)
+            try:
+                async for chunk in answer.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        if line.strip():
+                            yield json.loads(line)
+            finally:  # no TLS farewell: nobody may be left to wait for its answer
+                if answer.connection is not None and answer.connection.transport is not None:
+                    answer.connection.transport.abort()
 
     def _open(
         self,

@@ -43,7 +43,7 @@ def read_lengths(path: Path) -> TokenLengths:
     if {"prompt_tokens", "output_tokens"} <= set(rows[0]):
         prompts = _column(path, rows, "prompt_tokens")
         outputs = _column(path, rows, "output_tokens")
-        return _thinned(prompts, outputs)
+        return thinned(prompts, outputs)
     raise ManifestError(
         f"{path} must have columns field,percentile,value or prompt_tokens,output_tokens, "
         f"got {','.join(rows[0])}"
@@ -77,7 +77,8 @@ def _column(path: Path, rows: Iterable[Mapping[str, str]], name: str) -> NDArray
     return np.array(values)
 
 
-def _thinned(prompts: NDArray[np.float64], outputs: NDArray[np.float64]) -> TokenLengths:
+def thinned(prompts: NDArray[np.float64], outputs: NDArray[np.float64]) -> TokenLengths:
+    """Requests of a trace as at most `MOST_POINTS` kinds, evenly over their order of length."""
     order = np.lexsort((outputs, prompts))
     if order.size > MOST_POINTS:
         middles = (np.arange(MOST_POINTS) + 0.5) / MOST_POINTS * order.size

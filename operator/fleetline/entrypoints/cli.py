@@ -13,7 +13,7 @@ import typer
 from fleetline import __version__
 from fleetline.errors import FleetlineError
 
-COMMANDS: tuple[str, ...] = ("plan", "curve", "rank", "describe")
+COMMANDS: tuple[str, ...] = ("plan", "curve", "rank", "describe", "replay", "demo")
 """Modules of `fleetline.entrypoints.commands`; each has a function `register(app)`."""
 
 

@@ -1,0 +1,67 @@
+"""The demo from the first line to the last: cluster up, performance, summary, page."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from fleetline.entrypoints.demo.page import UNITS, page
+from fleetline.entrypoints.demo.performance import Performance
+from fleetline.entrypoints.demo.recorder import Recorder
+from fleetline.entrypoints.demo.scenario import Scenario
+from fleetline.entrypoints.demo.screen import view
+from fleetline.entrypoints.demo.summary import Summary
+from sim_cluster import tools
+from sim_cluster.api_client import ApiClient
+from sim_cluster.launch import cluster
+
+
+async def show(backend: str, out: Path) -> Summary:
+    """Perform on a cluster of its own; write the summary and the page below `out`."""
+    scenario = Scenario()
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(f"starting a local cluster ({backend}), Prometheus and the operator ...")
+    kubectl = tools.kubectl()
+    async with cluster(
+        backend,
+        nodes=[scenario.nodes],
+        operator=True,
+        startup=scenario.startup,
+        seed=scenario.seed,
+        scrape_interval_s=scenario.scrape_s,
+        operator_arguments=["--period", f"{scenario.period_s:g}s"],
+        report=console.print,
+    ) as here:
+        hint = f"{_short(kubectl)} --kubeconfig {here.kubeconfig} get servingfleets"
+        console.print(f"look by yourself:  {hint}")
+        async with ApiClient.from_kubeconfig(here.kubeconfig, user_agent="demo") as client:
+            with view(scenario, lambda: hint) as shown:
+                performance = Performance(
+                    cluster=here, client=client, scenario=scenario, view=shown
+                )
+                summary = await performance.run()
+    _write(scenario, performance.recorder, summary, out)
+    _print(console, summary, out)
+    return summary
+
+
+def _write(scenario: Scenario, recorder: Recorder, summary: Summary, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    summary.write(out / "summary.json")
+    (out / "index.html").write_text(page(scenario, recorder, summary), "utf-8")
+
+
+def _short(path: Path) -> Path:
+    """Spell a path relative to where the user stands, if it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _print(console: Console, summary: Summary, out: Path) -> None:
+    console.print()
+    for name, value in asdict(summary).items():
+        number = f"{value:.3f}" if isinstance(value, float) else str(value)
+        console.print(f"{name.replace('_', ' '):24}{number:>10}  {UNITS[name]}")
+    saved = 1 - summary.gpu_hours / summary.static_peak_gpu_hours
+    console.print(f"{saved:.0%} fewer GPU-hours than a fleet sized for the peak all day")
+    console.print(f"plots: {out / 'index.html'}   numbers: {out / 'summary.json'}")
