@@ -48,10 +48,11 @@ def run(pilot: Pilot, scenario: Scenario) -> Run:
             decided += 1
             if scrapes_at_decisions:
                 scraper.scrape(fleet.snapshot())
+            asked = fleet.asked_replicas
             wanted = pilot.decide(fleet, scraper)
             if wanted != fleet.asked_replicas:
                 fleet.scale(wanted)
-                actions += 1
+            actions += wanted != asked
     fleet.advance(end_s)
     fleet.advance(end_s + PATIENCE_S)
     results, lives = fleet.results(), fleet.lives

@@ -1,6 +1,6 @@
 """One question put to every policy: this trace, on this fleet, under these objectives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from fleetline.model.objective import Objective
 from fleetline.model.replica import Replica
 from fleetline.model.roofline import step_time
 from fleetline.model.workload import TokenLengths, Workload
+from fleetline.policy.behavior import Behavior
 from fleetline.replay.site import Site
 from fleetline.replay.traces import Trace
 from sim_cluster.serving.fleet import FleetSimulation, Router
@@ -21,8 +22,9 @@ SAMPLED_REQUESTS = 4000
 """Requests of a trace whose lengths the ceiling is computed from."""
 
 MINUTE_S = 60.0
-FIRST_STRETCH_S = 300.0
-"""The fleet begins with what the demand of this stretch needs. [s]"""
+LEAST_MAX_REPLICAS = 4
+FIRST_STRETCH_S = 600.0
+"""The fleet begins with what the largest minute of this stretch needs. [s]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,6 +50,8 @@ class Scenario:
     price_usd_per_hour: float | None = None
     """Of one accelerator. [USD/h]"""
     queue_drain_s: float = 60.0
+    behavior: Behavior = field(default_factory=Behavior)
+    """How fast our own policy may change the count."""
 
     @property
     def lengths(self) -> TokenLengths:
@@ -124,6 +128,15 @@ def site_of(scenario: Scenario) -> Site:
     )
 
 
+def default_max_replicas(
+    trace: Trace, replica: Replica, objectives: tuple[Objective, ...], *, dispersion: float
+) -> int:
+    """Return twice what the largest minute needs, at least `LEAST_MAX_REPLICAS`."""
+    alone = _alone_rate_per_s(trace, replica, objectives, dispersion=dispersion)
+    peak = float(trace.rate_per_s(MINUTE_S).max())
+    return max(LEAST_MAX_REPLICAS, int(np.ceil(2.0 * peak / alone)))
+
+
 def first_replicas(
     trace: Trace,
     replica: Replica,
@@ -132,7 +145,16 @@ def first_replicas(
     dispersion: float,
     max_replicas: int,
 ) -> int:
-    """Replicas that the first five minutes need, each at the ceiling of one alone."""
+    """Replicas for the largest minute of the beginning, each at the ceiling of one alone."""
+    alone = _alone_rate_per_s(trace, replica, objectives, dispersion=dispersion)
+    first = float(trace.rate_per_s(MINUTE_S)[: int(FIRST_STRETCH_S // MINUTE_S)].max())
+    return int(max(1, min(max_replicas, np.ceil(first / alone))))
+
+
+def _alone_rate_per_s(
+    trace: Trace, replica: Replica, objectives: tuple[Objective, ...], *, dispersion: float
+) -> float:
+    """Ceiling of one replica alone; ModelError if nothing meets the objectives. [1/s]"""
     if replica.lanes != 1:
         raise ManifestError(
             "data_parallel and pipeline_parallel must be 1 in a replay, "
@@ -142,6 +164,4 @@ def first_replicas(
     alone = ceilings.ceiling(replica, workload, objectives)
     if not alone.is_attainable:
         raise ModelError(alone.because)
-    stretch_s = min(FIRST_STRETCH_S, trace.duration_s)
-    first = float(np.searchsorted(trace.arrivals.t_s, stretch_s)) / stretch_s
-    return int(max(1, min(max_replicas, np.ceil(first / alone.rate_per_s))))
+    return alone.rate_per_s

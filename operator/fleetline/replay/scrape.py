@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetline.errors import ObservationError
 from fleetline.replay.observation import Observation, ReplicaSample
 from sim_cluster.serving.snapshot import Histogram, Snapshot
 
@@ -28,9 +29,15 @@ PEAK_WINDOW_S: Final = 60.0
 
 KEPT_S: Final = 660.0
 
-FIRST_TOKENS, PROMPT, OUTPUT, FINISHED, HIT, QUERIED, PREEMPTIONS = range(7)
-SUMS: Final = 7
-"""Columns of the counters of a pod."""
+FIRST_TOKENS, PROMPT, OUTPUT, FINISHED, HIT, QUERIED, PREEMPTIONS, TTFT_S, GAPS_S, E2E_S = range(10)
+"""Columns of the counters of a pod; the buckets of its histograms follow."""
+
+HISTOGRAMS: Final = (
+    "time_to_first_token",
+    "inter_token_latency",
+    "time_per_output_token",
+    "residence_time",
+)
 
 
 @dataclass(slots=True)
@@ -39,7 +46,7 @@ class Scraper:
 
     latest: Snapshot | None = None
     _pods: dict[int, Floats] = field(default_factory=dict)
-    _total: Floats = field(default_factory=lambda: np.zeros(SUMS))
+    _total: Floats = field(default_factory=lambda: np.zeros(0))
     _history: deque[tuple[float, int, Floats, int]] = field(default_factory=deque)
     """(time, arrivals, totals, requests in flight) of each scrape."""
     _recent: deque[Snapshot] = field(default_factory=deque)
@@ -47,6 +54,8 @@ class Scraper:
     def scrape(self, seen: Snapshot) -> None:
         """Take in what every `/metrics` shows."""
         counters = _counters(seen)
+        if not self._total.size:
+            self._total = np.zeros(counters.shape[1])
         for number, values in zip(seen.replica.tolist(), counters, strict=True):
             before = self._pods.get(number)
             self._total = self._total + (values if before is None else values - before)
@@ -72,13 +81,28 @@ class Scraper:
         """Increase of each counter over a window, summed over pods."""
         first = next((one for one in self._history if one[0] >= now_s - window_s), None)
         if first is None:
-            return np.zeros(SUMS)
+            return np.zeros_like(self._total)
         increase: Floats = self._history[-1][2] - first[2]
         return increase
+
+    def buckets(self, increase: Floats, name: str) -> tuple[Floats, Floats]:
+        """Bounds and increases of the buckets of a histogram, summed over pods."""
+        if self.latest is None:
+            raise ObservationError("cannot read histograms from the store: nothing was scraped")
+        begin = E2E_S + 1
+        for one in HISTOGRAMS:
+            histogram: Histogram = getattr(self.latest, one)
+            end = begin + histogram.bounds_s.size + 1
+            if one == name:
+                return histogram.bounds_s, increase[begin:end]
+            begin = end
+        raise KeyError(name)
 
     def mean_lengths(self, now_s: float) -> tuple[float | None, float | None]:
         """Mean prompt and answer of recent requests; None if none came or finished. [tokens]"""
         seen = self.increase(now_s)
+        if not seen.size:
+            return None, None
         prompt = float(seen[PROMPT] / seen[FIRST_TOKENS]) if seen[FIRST_TOKENS] > 0 else None
         output = float(seen[OUTPUT] / seen[FINISHED]) if seen[FINISHED] > 0 else None
         return prompt, None if output is None else max(1.0, output)
@@ -152,22 +176,19 @@ def _samples(
 
 
 def _counters(seen: Snapshot) -> Floats:
-    return np.stack(
+    sums = np.stack(
         (
-            histogram_count(seen.time_to_first_token),
+            seen.time_to_first_token.counts.sum(axis=1),
             seen.prompt_tokens,
             seen.generation_tokens,
             seen.finished,
             seen.prefix_hits_tokens,
             seen.prefix_queries_tokens,
             seen.preemptions,
+            seen.time_to_first_token.sums_s,
+            seen.inter_token_latency.sums_s,
+            seen.residence_time.sums_s,
         ),
         axis=1,
-        dtype=np.float64,
     )
-
-
-def histogram_count(histogram: Histogram) -> NDArray[np.int64]:
-    """Observations of each replica: `_count`."""
-    counts: NDArray[np.int64] = histogram.counts.sum(axis=1)
-    return counts
+    return np.concatenate((sums, *(getattr(seen, name).counts for name in HISTOGRAMS)), axis=1)

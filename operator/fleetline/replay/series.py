@@ -1,6 +1,7 @@
 """A run over time, thin enough to draw: demand, replicas, queue, latency percentiles."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -53,7 +54,7 @@ def series_of(done: Run, scenario: Scenario) -> Series:
         arrival_rate_per_s=np.diff(come) / step_s,
         serving_replicas=serving_replicas(done.lives, grid),
         waiting_requests=waiting_requests(done.results, grid),
-        window_t_s=(np.arange(bounds.size - 1) + 0.5) * WINDOW_S,
+        window_t_s=np.arange(0.5, bounds.size - 1) * WINDOW_S,
         time_to_first_token_s=_percentiles(done, Metric.TIME_TO_FIRST_TOKEN, bounds),
         time_per_output_token_s=_percentiles(done, Metric.TIME_PER_OUTPUT_TOKEN, bounds),
     )
@@ -62,9 +63,6 @@ def series_of(done: Run, scenario: Scenario) -> Series:
 def _percentiles(done: Run, metric: Metric, bounds: NDArray[np.intp]) -> Floats:
     values = latency_s(done.results, metric)
     found = np.array(
-        [
-            percentile_s(values[begin:end], 95.0)
-            for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
-        ]
+        [percentile_s(values[begin:end], 95.0) for begin, end in pairwise(bounds.tolist())]
     )
     return np.where(np.isfinite(found), found, np.nan)

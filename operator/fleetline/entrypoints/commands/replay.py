@@ -1,0 +1,282 @@
+"""`fleetline replay`: any policy on any trace, in virtual time; figures, and a page to look at."""
+
+import csv
+import dataclasses
+import math
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleetline.adapters.catalog import load_catalog
+from fleetline.adapters.durations import parse_duration_s
+from fleetline.entrypoints import options, tables
+from fleetline.entrypoints.replay_progress import Progress
+from fleetline.errors import ManifestError
+from fleetline.model.hardware import Precision
+from fleetline.replay.answer import Answer, Request, answer, parse_policies
+from fleetline.replay.drawing import LengthQuantiles, read_lengths
+from fleetline.replay.fleet_file import FleetFile, read_fleet_file
+from fleetline.replay.html import page
+from fleetline.replay.pool import open_runs
+from fleetline.replay.scenario import Scenario, default_max_replicas, first_replicas
+from fleetline.replay.traces import Trace, TraceOptions, is_trace, read_traces
+from sim_cluster.serving.startup import StartupTime
+
+DurationOption = Annotated[str, typer.Option(help="Such as 180s or 3m.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("replay")(run)
+
+
+def run(
+    *,
+    trace: Annotated[list[Path], typer.Argument(help="Trace files, or folders of them.")],
+    policy: Annotated[
+        str, typer.Option(help="Names with commas, NAME@best, `all` or `all@best`.")
+    ] = "fleetline",
+    model: Annotated[str | None, typer.Option(help="Catalogue or published model name.")] = None,
+    accelerator: Annotated[str | None, typer.Option(help="Catalogue name.")] = None,
+    tensor_parallel: options.TensorParallelOption = 1,
+    fleet: Annotated[
+        Path | None, typer.Option(help="A ServingFleet instead of model and objectives.")
+    ] = None,
+    objective: Annotated[
+        list[str] | None, typer.Option(help="METRIC:PERCENTILE:TARGET, repeatable.")
+    ] = None,
+    startup: DurationOption = "180s",
+    startup_spread: Annotated[
+        float, typer.Option(min=1, help="Start-ups vary by up to this factor, up and down.")
+    ] = 1.0,
+    period: DurationOption = "15s",
+    scrape: DurationOption = "15s",
+    scale: Annotated[float, typer.Option(min=1e-6, help="Factor on the rate of arrivals.")] = 1.0,
+    dispersion: Annotated[
+        float, typer.Option(min=1, help="Variance over mean of the counts of a rate trace.")
+    ] = 1.0,
+    lengths: Annotated[
+        str | None, typer.Option(help="FILE of field,percentile,value, or FILE:SERIES.")
+    ] = None,
+    start: Annotated[float, typer.Option(help="Begin of the stretch that is replayed [s].")] = 0.0,
+    end: Annotated[float | None, typer.Option(help="End of it [s].")] = None,
+    initial_replicas: Annotated[int | None, typer.Option(min=1)] = None,
+    min_replicas: Annotated[int | None, typer.Option(min=1)] = None,
+    max_replicas: Annotated[int | None, typer.Option(min=1)] = None,
+    weight_precision: options.WeightsOption = None,
+    kv_precision: options.KVOption = Precision.BF16,
+    max_sequences: options.SequencesOption = 256,
+    step_token_budget: options.BudgetOption = 8192,
+    seed: int = 0,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Report every setting of every peer.")
+    ] = False,
+    bounds: Annotated[bool, typer.Option(help="Compute the clairvoyant bound.")] = True,
+    processes: Annotated[int | None, typer.Option(min=1, help="Default: one per core.")] = None,
+    ray: Annotated[str | None, typer.Option(help="Address of a Ray cluster to run on.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
+    requests_out: Annotated[
+        Path | None, typer.Option(help="Write t_s,ttft_s,tpot_s,e2e_s,replica here.")
+    ] = None,
+    output: options.OutputOption = options.Output.TABLE,
+) -> None:
+    """Replay traces through a simulated fleet under one or many policies."""
+    request = parse_policies(
+        policy, sweeps=sweep, has_bounds=bounds, wants_requests=requests_out is not None
+    )
+    file = _fleet_of(
+        fleet,
+        model,
+        accelerator,
+        objective or [],
+        options.EngineOptions(
+            tensor_parallel=tensor_parallel,
+            weight_precision=weight_precision,
+            kv_precision=kv_precision,
+            max_sequences=max_sequences,
+            step_token_budget=step_token_budget,
+        ),
+    )
+    trace_options = TraceOptions(
+        scale=scale,
+        dispersion=dispersion,
+        lengths=_lengths(lengths),
+        start_s=start,
+        end_s=end,
+        seed=seed,
+    )
+    if min_replicas is not None:
+        file = dataclasses.replace(file, min_replicas=min_replicas)
+    if max_replicas is not None:
+        file = dataclasses.replace(file, max_replicas=max_replicas)
+    startup_s = parse_duration_s("--startup", startup)
+    scenarios = [
+        _scenario(
+            one,
+            file,
+            startup=(startup_s, startup_spread),
+            period_s=parse_duration_s("--period", period),
+            scrape_s=parse_duration_s("--scrape", scrape),
+            dispersion=dispersion,
+            initial_replicas=initial_replicas,
+            seed=seed,
+        )
+        for path in _files(trace)
+        for one in read_traces(path, trace_options)
+    ]
+    answers = [_answer(one, request, processes, ray) for one in scenarios]
+    if html is not None:
+        html.write_text(page(answers), "utf-8")
+    if requests_out is not None:
+        _write_requests(requests_out, answers)
+    _print(answers, output)
+
+
+def _fleet_of(
+    fleet: Path | None,
+    model: str | None,
+    accelerator: str | None,
+    objective: list[str],
+    engine: options.EngineOptions,
+) -> FleetFile:
+    catalog = load_catalog()
+    if fleet is not None:
+        read = read_fleet_file(fleet, catalog, accelerator)
+        if objective:
+            given = tuple(options.parse_objectives(objective))
+            read = dataclasses.replace(read, objectives=given)
+        return read
+    if model is None or accelerator is None:
+        raise ManifestError("--model and --accelerator, or --fleet, must be given, got neither")
+    hardware = catalog.accelerator(accelerator)
+    return FleetFile(
+        replica=options.build_replica(catalog, model, hardware, engine),
+        objectives=tuple(options.parse_objectives(objective)),
+        price_usd_per_hour=catalog.price_usd_per_hour(accelerator),
+    )
+
+
+def _lengths(text: str | None) -> LengthQuantiles | None:
+    if text is None:
+        return None
+    if Path(text).exists():
+        return read_lengths(Path(text))
+    name, _, series = text.rpartition(":")
+    return read_lengths(Path(name or text), series if name else None)
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        inside = sorted(path.glob("*.csv")) + sorted(path.glob("*.csv.gz"))
+        traces = [one for one in inside if is_trace(one)]
+        for one in inside:
+            if one not in traces:
+                typer.echo(f"{one.name}: not a trace, left out", err=True)
+        files += traces
+    if not files:
+        raise ManifestError("TRACE must be at least one trace file, got none")
+    return files
+
+
+def _scenario(
+    trace: Trace,
+    file: FleetFile,
+    *,
+    startup: tuple[float, float],
+    period_s: float,
+    scrape_s: float,
+    dispersion: float,
+    initial_replicas: int | None,
+    seed: int,
+) -> Scenario:
+    startup_s, spread = startup
+    most = file.max_replicas or default_max_replicas(
+        trace, file.replica, file.objectives, dispersion=dispersion
+    )
+    first = initial_replicas or first_replicas(
+        trace, file.replica, file.objectives, dispersion=dispersion, max_replicas=most
+    )
+    return Scenario(
+        trace=trace,
+        replica=file.replica,
+        objectives=file.objectives,
+        startup=StartupTime.spread(startup_s, spread),
+        startup_s=startup_s,
+        period_s=period_s,
+        scrape_s=scrape_s,
+        dispersion=dispersion,
+        min_replicas=file.min_replicas,
+        max_replicas=most,
+        initial_replicas=max(file.min_replicas, first),
+        seed=seed,
+        price_usd_per_hour=file.price_usd_per_hour,
+        queue_drain_s=file.queue_drain_s,
+        behavior=file.behavior,
+    )
+
+
+def _answer(scenario: Scenario, request: Request, processes: int | None, ray: str | None) -> Answer:
+    many = request.sweeps or len(request.order) > 2
+    count = processes or ((os.cpu_count() or 1) if many else 1)
+    with (
+        Progress(scenario.trace.name) as progress,
+        open_runs(scenario, progress, processes=count, ray_address=ray) as perform,
+    ):
+        return answer(scenario, request, perform)
+
+
+def _print(answers: list[Answer], output: options.Output) -> None:
+    if output is options.Output.JSON:
+        found = [one.as_json() for one in answers]
+        tables.print_json(found[0] if len(found) == 1 else found)
+        return
+    rows = [row for one in answers for row in _rows(one)]
+    tables.print_rows("Replay", rows, output)
+
+
+def _rows(one: Answer) -> list[dict[str, Any]]:
+    figures = one.as_json()
+    bound = figures["bounds"].get("clairvoyant")
+    fluid = dict.fromkeys(figures["policies"][0]) | {"name": "fluid bound"}
+    fluid |= figures["bounds"]["fluid"]
+    everyone = [*figures["policies"], *([bound] if bound else []), fluid]
+    return [
+        {"trace": figures["trace"], **{k: v for k, v in row.items() if k != "parameters"}}
+        for row in everyone
+    ]
+
+
+def _write_requests(path: Path, answers: list[Answer]) -> None:
+    """Write one file; with several runs one a run, the trace and policy before the suffix."""
+    kept = [(a, one) for a in answers for one in a.policies if one.results is not None]
+    for one_answer, outcome in kept:
+        label = f"-{one_answer.scenario.trace.name}-{outcome.task.name}".replace(":", "-")
+        target = path if len(kept) == 1 else path.with_stem(path.stem + label)
+        results = outcome.results
+        if results is None:
+            continue
+        with target.open("w", newline="", encoding="utf-8") as lines:
+            writer = csv.writer(lines)
+            writer.writerow(("t_s", "ttft_s", "tpot_s", "e2e_s", "replica"))
+            writer.writerows(
+                (f"{t:.6f}", _cell(first), _cell(gap), _cell(whole), replica)
+                for t, first, gap, whole, replica in zip(
+                    results.t_s.tolist(),
+                    results.ttft_s.tolist(),
+                    results.tpot_s.tolist(),
+                    results.e2e_s.tolist(),
+                    results.replica.tolist(),
+                    strict=True,
+                )
+            )
+
+
+def _cell(value: float) -> str:
+    """Nothing stands for what has not happened."""
+    return "" if math.isnan(value) else f"{value:.6f}"
