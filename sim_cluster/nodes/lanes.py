@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fleetline.model.kv_cache import kv_capacity_tokens
 from fleetline.model.roofline import step_time
+from sim_cluster.nodes import sglang
 from sim_cluster.nodes.meters import MeteredClock, Meters
 from sim_cluster.serving.replica import EngineLimits, ServingReplica
 
@@ -44,7 +45,7 @@ class Lanes:
     """All lanes of one engine."""
 
     def __init__(self, spec: EngineSpec) -> None:
-        self._meters = Meters()
+        self._meters = Meters(sglang.BUCKETS if spec.dialect == "sglang" else None)
         limits = limits_of(spec)
         clock = MeteredClock(step_time(spec.replica), self._meters)
         self._lanes = [

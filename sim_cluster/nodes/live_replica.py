@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sim_cluster.nodes import sglang
@@ -86,6 +87,8 @@ class LiveReplica:
         """
         if self._lanes is None:
             self._lanes = Lanes(self.spec)
+        if not self.spec.prefix_caching:
+            request = replace(request, cached_prompt_tokens=0)
         self._lanes.submit(request)
         self._clients[request.id] = (request, client)
 

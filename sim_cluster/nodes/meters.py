@@ -8,6 +8,8 @@ from sim_cluster.nodes.families import VLLM
 from sim_cluster.nodes.histogram import Histogram
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sim_cluster.serving.replica import Completion, Request, StepClock
 
 Value = float | Histogram | tuple[float, ...]
@@ -18,8 +20,12 @@ _HISTOGRAMS: Final = tuple(family for family in VLLM if family.kind == "histogra
 class Meters:
     """Histograms filled as tokens appear, and counts of how requests ended."""
 
-    def __init__(self) -> None:
-        self.histograms = {family.name: Histogram(family.buckets) for family in _HISTOGRAMS}
+    def __init__(self, buckets: Mapping[str, tuple[float, ...]] | None = None) -> None:
+        """Collect in vLLM's buckets, but for families that `buckets` names."""
+        own = buckets or {}
+        self.histograms = {
+            family.name: Histogram(own.get(family.name, family.buckets)) for family in _HISTOGRAMS
+        }
         self.finished: dict[str, int] = {"stop": 0, "length": 0, "abort": 0, "error": 0}
         self._first_token = self.histograms["vllm:time_to_first_token_seconds"]
         self._token_gap = self.histograms["vllm:inter_token_latency_seconds"]

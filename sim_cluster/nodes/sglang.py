@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from fleetline.model.kv_cache import kv_capacity_tokens
 from sim_cluster.nodes.exposition import Exposition
 from sim_cluster.nodes.families import Family
-from sim_cluster.nodes.histogram import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +19,10 @@ if TYPE_CHECKING:
     from sim_cluster.nodes.engine_spec import EngineSpec
     from sim_cluster.nodes.meters import Value
 
-_FIRST_TOKEN_BUCKETS_S: Final = (
-    *(0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400),
+_WHOLE_S: Final = (*(0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400),)
+_GAPS_S: Final = (
+    *(0.002, 0.004, 0.006, 0.008, 0.010, 0.015, 0.020, 0.025, 0.030, 0.035, 0.040),
+    *(0.060, 0.080, 0.100, 0.200, 0.400, 0.600, 0.800, 1, 2, 4, 6, 8),
 )
 
 FAMILIES: Final = (
@@ -34,18 +35,13 @@ FAMILIES: Final = (
     Family("sglang:prompt_tokens_total", "counter", "Prompt tokens processed."),
     Family("sglang:generation_tokens_total", "counter", "Output tokens."),
     Family("sglang:num_retracted_reqs", "gauge", "Requests that lost their KV cache."),
-    Family(
-        "sglang:time_to_first_token_seconds",
-        "histogram",
-        "Arrival to first token.",
-        buckets=_FIRST_TOKEN_BUCKETS_S,
-    ),
     *(
-        Family(f"sglang:{name}", "histogram", about, buckets=())
-        for name, about in (
-            ("inter_token_latency_seconds", "Gap between tokens."),
-            ("e2e_request_latency_seconds", "Arrival to last token."),
-            ("queue_time_seconds", "Arrival to the batch."),
+        Family(f"sglang:{name}", "histogram", about, buckets=buckets)
+        for name, about, buckets in (
+            ("time_to_first_token_seconds", "Arrival to first token.", _WHOLE_S),
+            ("inter_token_latency_seconds", "Gap between tokens.", _GAPS_S),
+            ("e2e_request_latency_seconds", "Arrival to last token.", _WHOLE_S),
+            ("queue_time_seconds", "Arrival to the batch.", _WHOLE_S),
         )
     ),
 )
@@ -65,6 +61,12 @@ _SAME: Final = {
 """SGLang's name of what vLLM counts too."""
 
 
+BUCKETS: Final = {
+    _SAME[family.name]: family.buckets for family in FAMILIES if family.kind == "histogram"
+}
+"""Buckets in which to collect what this engine shows, by vLLM's name."""
+
+
 def text(values: Mapping[str, Value], spec: EngineSpec, *, created_s: float) -> str:
     """Write `/metrics` in SGLang's words."""
     own = {name: values[source] for name, source in _SAME.items()}
@@ -78,19 +80,10 @@ def text(values: Mapping[str, Value], spec: EngineSpec, *, created_s: float) -> 
     own["sglang:num_requests_total"] = sum(ended) if isinstance(ended, tuple) else 0.0
     ranks = {"engine_type": "unified", "tp_rank": "0", "pp_rank": "0"}
     labels = {"model_name": spec.served_name, **ranks}
-    families = [_as_measured(family, own) for family in FAMILIES]
-    return "\n".join(Exposition(families, labels, created_s=created_s).lines(own)) + "\n"
+    return "\n".join(Exposition(FAMILIES, labels, created_s=created_s).lines(own)) + "\n"
 
 
 def _ratio(part: Value, whole: Value) -> float:
     if isinstance(part, float) and isinstance(whole, float) and whole:
         return part / whole
     return 0.0
-
-
-def _as_measured(family: Family, own: Mapping[str, Value]) -> Family:
-    """Give a histogram the buckets in which its values were collected."""
-    value = own.get(family.name)
-    if not isinstance(value, Histogram):
-        return family
-    return Family(family.name, family.kind, family.about, buckets=value.bounds)

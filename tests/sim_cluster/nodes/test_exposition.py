@@ -158,6 +158,34 @@ def test_sglang_speaks_its_own_names() -> None:
     assert "vllm:" not in text
 
 
+def test_sglang_cannot_resolve_a_first_token_below_a_tenth_of_a_second() -> None:
+    text = after_load(a_replica(command=("python", "-m", "sglang.launch_server"))).metrics_text()
+
+    bounds = [
+        float(sample.labels["le"])
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "sglang:time_to_first_token_seconds_bucket"
+    ]
+
+    assert bounds[0] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "hits"), [((), 400), (("--no-enable-prefix-caching",), 0)], ids=["on", "off"]
+)
+def test_a_cached_prefix_counts_if_the_engine_caches(options: tuple[str, ...], hits: int) -> None:
+    replica = a_replica(*options)
+    request = Request(
+        id=1, arrival_s=0.0, prompt_tokens=500, output_tokens=5, cached_prompt_tokens=400
+    )
+    replica.submit(request, Sink())
+
+    replica.advance(10.0)
+
+    assert values_of(replica.metrics_text())["vllm:prefix_cache_hits_total"] == hits
+
+
 def test_the_aggregate_carries_the_labels_that_a_scrape_would_add() -> None:
     text = aggregate.text([after_load(a_replica())])
 

@@ -64,14 +64,14 @@ CHAT = LogNormalLengths(mean_prompt_tokens=800, mean_output_tokens=150)
 
 def test_littles_law_holds_on_the_routers_truth() -> None:
     pool, router = a_pool(4)
-    router.begin(draw_arrivals(Constant(level_per_s=20, duration_s=400), CHAT, seed=1))
+    router.begin(draw_arrivals(Constant(level_per_s=20, duration_s=200), CHAT, seed=1))
 
-    pool.advance(430.0)
+    pool.advance(230.0)
 
     truth = router.truth
-    mean_in_flight = statistics.fmean(one.in_flight for one in truth.samples if 20 < one.t_s < 400)
-    settled = [one for one in truth.records if 20 < one.arrival_s < 400]
-    arrival_rate_per_s = len(settled) / 380
+    mean_in_flight = statistics.fmean(one.in_flight for one in truth.samples if 20 < one.t_s < 200)
+    settled = [one for one in truth.records if 20 < one.arrival_s < 200]
+    arrival_rate_per_s = len(settled) / 180
     residence_time_s = statistics.fmean(one.residence_time_s for one in settled)
     assert mean_in_flight == pytest.approx(arrival_rate_per_s * residence_time_s, rel=0.05)
 
