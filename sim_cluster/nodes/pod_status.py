@@ -62,6 +62,15 @@ class SimulatedPod:
         """Whether it passes its readiness probe."""
         return self.stage is Stage.SERVING and not self.readiness_fails
 
+    @property
+    def is_reported(self) -> bool:
+        """Whether the API server knows of its readiness as it is now."""
+        conditions = (self.sent or {}).get("conditions", ())
+        return any(
+            one["type"] == "Ready" and (one["status"] == "True") == self.is_ready
+            for one in conditions
+        )
+
 
 def timestamp() -> str:
     """Write the present moment as the API does, in whole seconds."""

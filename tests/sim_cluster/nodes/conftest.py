@@ -61,7 +61,7 @@ class Cluster:
         """Put pods behind the Service "chat", as the EndpointSlice controller would."""
         endpoints = [
             {
-                "addresses": ["127.1.0.1"],
+                "addresses": [f"{pod}.default.pod.cluster.local"],
                 "conditions": {"ready": True},
                 "targetRef": {"kind": "Pod", "namespace": "default", "name": pod},
             }
@@ -70,7 +70,7 @@ class Cluster:
         labels = {"kubernetes.io/service-name": "chat"}
         body: Object = {
             "metadata": {"name": "chat-1", "namespace": "default", "labels": labels},
-            "addressType": "IPv4",
+            "addressType": "FQDN",
             "endpoints": endpoints,
         }
         await self.client.create(ENDPOINT_SLICES, body)
