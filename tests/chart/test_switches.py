@@ -259,6 +259,7 @@ def test_the_network_policy_lets_out_to_dns_api_server_and_prometheus_only():
 
     assert spec["policyTypes"] == ["Ingress", "Egress"]
     assert [p["port"] for rule in spec["egress"] for p in rule["ports"]] == [53, 53, 6443, 9090]
+    assert spec["podSelector"]["matchExpressions"][0]["values"] == ["fleetline", "fleetline-test"]
     assert [p["port"] for rule in spec["ingress"] for p in rule["ports"]] == ["metrics"]
 
 

@@ -5,6 +5,7 @@ Exit codes: 0 ok, 1 a negative finding, 2 wrong use.
 """
 
 import importlib
+import importlib.util
 import sys
 from typing import Annotated
 
@@ -15,6 +16,9 @@ from fleetline.errors import FleetlineError
 
 COMMANDS: tuple[str, ...] = ("plan", "curve", "rank", "describe", "replay", "demo")
 """Modules of `fleetline.entrypoints.commands`; each has a function `register(app)`."""
+
+SIMULATED: frozenset[str] = frozenset({"replay", "demo"})
+"""Commands that need the simulator (extra `sim`), which the operator's image leaves out."""
 
 
 def build() -> typer.Typer:
@@ -27,7 +31,10 @@ def build() -> typer.Typer:
         add_completion=True,
     )
     app.callback()(version)
+    has_simulator = all(importlib.util.find_spec(name) for name in ("sim_cluster", "numba"))
     for command in COMMANDS:
+        if command in SIMULATED and not has_simulator:
+            continue
         importlib.import_module(f"fleetline.entrypoints.commands.{command}").register(app)
     return app
 
