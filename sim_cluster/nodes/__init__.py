@@ -21,6 +21,7 @@ Simulated nodes and pods: a cluster's hardware, spoken to through the Kubernetes
         router.truth.windows_met([Objective(...)], window_s=30)     # share of windows, 0..1
         router.truth.series(step_s=5)                               # rows for plots
         router.truth.samples                                        # queue, ready, ... by second
+        sim.usage.accelerator_hours(namespace="default")            # from binding to end of drain
         router.in_flight, router.held, router.t_s                   # now
 
 A pod is a serving replica if a container's command says which model: `vllm serve MODEL` (or

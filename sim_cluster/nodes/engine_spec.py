@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fleetline.model.hardware import Precision
 from fleetline.model.replica import Replica
 from sim_cluster.nodes import catalog
+from sim_cluster.nodes.node_specs import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,6 +83,16 @@ def read_engine(pod: Mapping[str, Any], accelerator: Accelerator) -> EngineSpec 
         if name:
             return _spec(name, words, options, accelerator)
     return None
+
+
+def accelerators_of(pod: Mapping[str, Any]) -> int:
+    """Count the accelerators that a pod asks for."""
+    return sum(
+        int(amount)
+        for container in pod["spec"].get("containers", ())
+        for resource, amount in (container.get("resources", {}).get("limits") or {}).items()
+        if resource in RESOURCES.values()
+    )
 
 
 def _command_line(container: Mapping[str, Any]) -> list[str]:

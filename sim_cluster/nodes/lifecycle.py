@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from fleetline.errors import ModelError
-from sim_cluster.nodes.engine_spec import EngineSpec, read_engine
+from sim_cluster.nodes.engine_spec import EngineSpec, accelerators_of, read_engine
 from sim_cluster.nodes.live_replica import LiveReplica
 from sim_cluster.nodes.pod_status import SimulatedPod, Stage, timestamp
 from sim_cluster.nodes.wishes import read_wishes
@@ -52,6 +52,7 @@ class Lifecycle:
         self.pods: dict[Key, SimulatedPod] = {}
         self.on_change: list[Listener] = []
         """A pod has come to another stage."""
+        self.on_bound: list[Listener] = []
         self.on_serving: list[Listener] = []
         self.on_stopped: list[Listener] = []
         self.on_forgotten: list[Listener] = []
@@ -76,6 +77,7 @@ class Lifecycle:
             uid=manifest["metadata"]["uid"],
             node=manifest["spec"]["nodeName"],
             ip=self._addresses.take(engine.port if engine else None),
+            accelerators=accelerators_of(manifest),
             stage=Stage.PULLING if wishes.failure == "image-pull" else Stage.STARTING,
             startup_s=wishes.startup.draw_s(self._chance),
             readiness_fails=wishes.failure == "readiness",
@@ -86,6 +88,7 @@ class Lifecycle:
         self.pods[key] = pod
         if engine is not None:
             self._engines[key] = engine
+        _tell(self.on_bound, pod)
         if pod.stage is Stage.STARTING:
             self._start(pod)
         return pod

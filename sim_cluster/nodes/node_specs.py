@@ -18,13 +18,14 @@ Provider = Literal["gpu-operator", "gke", "karpenter", "amd", "cpu"]
 SIMULATED_LABEL: Final = "sim.fleetline.dev/simulated"
 ACCELERATOR_ANNOTATION: Final = "sim.fleetline.dev/accelerator"
 
-_RESOURCES: Final = {
+RESOURCES: Final = {
     "nvidia": "nvidia.com/gpu",
     "amd": "amd.com/gpu",
     "intel": "habana.ai/gaudi",
     "google": "google.com/tpu",
     "aws": "aws.amazon.com/neuron",
 }
+"""Extended resource by which each vendor's accelerators are counted."""
 _MEBIBYTES_PER_GIGABYTE: Final = 1024  # labels count the nominal gigabytes of a card as binary
 _CPU_PER_ACCELERATOR: Final = 24
 _MEMORY_GIBIBYTES_PER_ACCELERATOR: Final = 256
@@ -92,7 +93,7 @@ def allocatable(spec: NodeSpec) -> dict[str, str]:
     }
     if count:
         vendor = catalog.accelerator(spec.accelerator).accelerator.vendor
-        resources[_RESOURCES[vendor]] = str(count)
+        resources[RESOURCES[vendor]] = str(count)
     return resources
 
 

@@ -42,6 +42,8 @@ class SimulatedPod:
     node: str
     ip: str
     stage: Stage
+    accelerators: int = 0
+    """How many it holds on its node."""
     startup_s: float = 0.0
     restarts: int = 0
     readiness_fails: bool = False

@@ -21,6 +21,7 @@ from sim_cluster.nodes.node_keeper import RENEWAL_S, NodeKeeper
 from sim_cluster.nodes.pod_servers import PodServers
 from sim_cluster.nodes.pool import ReplicaPool
 from sim_cluster.nodes.startup import parse_startup_time
+from sim_cluster.nodes.usage import Usage
 from sim_cluster.resources import ENDPOINT_SLICES, PODS
 from sim_cluster.traffic.endpoints import slices_selector
 from sim_cluster.traffic.router import Router
@@ -72,6 +73,10 @@ class Simulation:
             startup=parse_startup_time(startup),
             seed=seed,
         )
+        self.usage = Usage(self.clock)
+        """Accelerators held, for the bill."""
+        self.lifecycle.on_bound.append(self.usage.begin)
+        self.lifecycle.on_forgotten.append(self.usage.end)
         self.lifecycle.on_serving.append(self._servers.open)
         self.lifecycle.on_stopped.append(self._servers.disconnect)
         self.lifecycle.on_forgotten.append(self._servers.close)

@@ -53,6 +53,7 @@ class Cluster:
             "image": "vllm/vllm-openai:v0.32",
             "args": ["serve", model, *options],
             "ports": [{"containerPort": 8000, "name": "http"}],
+            "resources": {"limits": {"nvidia.com/gpu": "1"}},
         }
         spec = {"nodeName": node, "containers": [container], "terminationGracePeriodSeconds": 30}
         await self.client.create(PODS, {"metadata": metadata, "spec": spec})

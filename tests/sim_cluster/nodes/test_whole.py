@@ -71,9 +71,11 @@ async def kubernetes(here: Cluster) -> AsyncIterator[ApiClient]:
 async def ask(here: Cluster, query: str) -> float | None:
     """Value of an instant query; None if there is no series."""
     url = f"{here.prometheus_url}/api/v1/query"
-    async with aiohttp.ClientSession() as session:
-        async with session.get(url, params={"query": query}) as answer:
-            result = (await answer.json())["data"]["result"]
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url, params={"query": query}) as answer,
+    ):
+        result = (await answer.json())["data"]["result"]
     return float(result[0]["value"][1]) if result else None
 
 
