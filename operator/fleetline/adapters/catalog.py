@@ -165,10 +165,19 @@ class Catalog:
         price_usd_per_hour: float | None,
         products: tuple[str, ...],
     ) -> Self:
-        """Return a catalogue in which an administrator's entry adds to or replaces ours."""
-        entry = CatalogAccelerator(
-            accelerator=accelerator, labels={"nvidia_product": products, "amd_product": products}
+        """
+        Return a catalogue in which an administrator's entry adds to or replaces ours.
+
+        Nodes that announce an accelerator of ours keep doing so when its figures are corrected.
+        """
+        known = self.accelerators.get(
+            accelerator.name, CatalogAccelerator(accelerator=accelerator, labels={})
         )
+        added = {
+            source: (*known.labels.get(source, ()), *products)
+            for source in ("nvidia_product", "amd_product")
+        }
+        entry = replace(known, accelerator=accelerator, labels={**known.labels, **added})
         prices = dict(self.prices_usd_per_hour)
         if price_usd_per_hour is not None:
             prices[accelerator.name] = price_usd_per_hour

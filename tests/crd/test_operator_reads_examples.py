@@ -1,0 +1,54 @@
+"""The operator understands each example: nothing that the API accepts is lost on the way."""
+
+import pytest
+
+from fleetline.adapters import manifest
+from fleetline.adapters.catalog import load_catalog
+from fleetline.adapters.node_labels import accelerator_of_node
+from fleetline.adapters.profiles import with_profiles
+from tests.crd import definitions as crd
+
+H100_NODE = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+CUSTOM_NODE = {"nvidia.com/gpu.product": "Example-NPU-96GB"}
+ALLOCATABLE = {"nvidia.com/gpu": "8"}
+
+
+def test_the_minimal_fleet_is_understood():
+    understood = manifest.parse(crd.example("minimal")[0])
+
+    assert str(understood.fleet.objectives[0]) == "TimeToFirstToken p95 <= 0.5 s"
+    assert understood.fleet.target.api_version == "apps/v1"
+    assert understood.replica.model_name == "llama-3.1-8b"
+
+
+def test_the_fleet_in_full_says_what_the_defaults_say():
+    full = manifest.parse(crd.example("chat")[0]).fleet
+    minimal = manifest.parse(crd.example("minimal")[0]).fleet
+
+    assert full.behavior == minimal.behavior
+    assert (full.mode, full.queue_drain_s) == (minimal.mode, minimal.queue_drain_s)
+
+
+def test_the_accelerators_of_the_example_are_added_and_corrected():
+    catalog, problems = with_profiles(load_catalog(), crd.example("accelerator"))
+
+    assert problems == ()
+    assert catalog.accelerator("example-npu").memory_bytes == 96e9
+    assert catalog.price_usd_per_hour("example-npu") == 3.2
+    assert catalog.price_usd_per_hour("H100-SXM") == 1.99
+    assert catalog.accelerator("H100-SXM") == load_catalog().accelerator("H100-SXM")
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        pytest.param(H100_NODE, "H100-SXM", id="a corrected one"),
+        pytest.param(CUSTOM_NODE, "example-npu", id="an added one"),
+    ],
+)
+def test_nodes_are_still_recognised_when_a_profile_corrects_or_adds(labels, name):
+    catalog, _ = with_profiles(load_catalog(), crd.example("accelerator"))
+
+    found = accelerator_of_node(catalog, labels, ALLOCATABLE)
+
+    assert found.accelerator.name == name
