@@ -31,3 +31,4 @@ class Memory:
     last_scale_s: float | None = None
     last_metrics_s: float | None = None
     last_turn_s: float | None = None
+    target_uid: str = ""

@@ -58,6 +58,8 @@ class Target:
     """`spec.replicas` of the scale subresource."""
     resource_version: str
     """Sent back with the write, so that a concurrent change makes it fail."""
+    uid: str = ""
+    """Identity of the object: another one of the same name has another history."""
     pods: tuple[Pod, ...] = ()
     replica: Replica | None = None
     """What one replica is made of; None if the accelerator or the model is not known."""

@@ -91,6 +91,13 @@ async def take_turn(
     )
 
 
+def _recall(memory: Memory, target: Target, now_s: float) -> Memory:
+    """Open the history of this target; one that was created anew has none."""
+    known = memory.target_uid in ("", target.uid)
+    history = memory.history if known else History()
+    return replace(memory, history=history.begin(now_s, target.replicas), target_uid=target.uid)
+
+
 def _remember(memory: Memory, assessment: Assessment, decision: Decision, *, wrote: bool) -> Memory:
     """Close the turn: what was recommended, what was written, whether anything was seen."""
     situation = assessment.situation

@@ -1,0 +1,204 @@
+"""
+The Kubernetes API over `kubernetes.aio`: JSON in, JSON out, every request with a deadline.
+
+The official client brings configuration, TLS, tokens and their rotation; its typed models are left
+out, because building them for 20,000 pods would take longer than a turn. Credentials are read
+again after a 401.
+"""
+
+import asyncio
+import json
+import warnings
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+from kubernetes.aio import client
+from kubernetes.aio import config as kubernetes_config
+
+from fleetline import __version__
+from fleetline.errors import FleetlineError, ObservationError
+
+Json = dict[str, Any]
+
+config: Any = kubernetes_config
+"""The generated client is untyped in places."""
+
+MERGE_PATCH: Final = "application/merge-patch+json"
+PAGE: Final = 500
+"""Objects per page of a list: bounds the memory of one answer."""
+
+MOST_BYTES: Final = 256 * 2**20
+CONNECTIONS: Final = 16
+ERROR_CHARACTERS: Final = 300
+
+
+class ApiError(ObservationError):
+    """The API server refused a request."""
+
+    def __init__(self, status: int, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class ApiClient:
+    """One connection pool to one API server."""
+
+    def __init__(self, kubeconfig: Path | None, *, deadline_s: float) -> None:
+        """
+        Prepare; nothing is read before `connect`.
+
+        Parameters
+        ----------
+        kubeconfig
+            Kubeconfig file; None inside a pod.
+        deadline_s
+            Longest time of one request, reading the answer included. [s]
+        """
+        self._kubeconfig = kubeconfig
+        self._deadline_s = deadline_s
+        self._client: Any = None  # the generated client is untyped in places
+        self._rotation = asyncio.Lock()
+        self.throttled_until_s = 0.0
+        """Time on the loop's clock before which the server asked not to be written to. [s]"""
+
+    async def connect(self) -> None:
+        """Read the configuration (again) and open a pool with it."""
+        settings = client.Configuration()
+        try:
+            if self._kubeconfig is None:
+                config.load_incluster_config(client_configuration=settings)
+            else:
+                await config.load_kube_config(
+                    config_file=str(self._kubeconfig),
+                    client_configuration=settings,
+                    persist_config=False,
+                )
+        except (config.ConfigException, OSError) as error:
+            raise FleetlineError(f"cannot read the Kubernetes configuration: {error}") from None
+        settings.connection_pool_maxsize = CONNECTIONS
+        settings.retries = None
+        settings.client_session_kwargs = {"trust_env": False}
+        old, self._client = self._client, client.ApiClient(configuration=settings)
+        self._client.user_agent = f"fleetline/{__version__}"
+        if old is not None:
+            await old.close()
+
+    async def close(self) -> None:
+        """Close the pool."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
+        """Read one object."""
+        return await self._request("GET", path, query)
+
+    async def patch(self, path: str, body: Json, query: Mapping[str, str] | None = None) -> Json:
+        """Merge-patch one object or subresource."""
+        return await self._request("PATCH", path, query, body)
+
+    async def post(self, path: str, body: Json) -> Json:
+        """Create one object."""
+        return await self._request("POST", path, None, body)
+
+    async def put(self, path: str, body: Json) -> Json:
+        """Replace one object."""
+        return await self._request("PUT", path, None, body)
+
+    async def pages(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[Json]:
+        """Yield the objects of a collection, page by page."""
+        parameters = {"limit": str(PAGE), **(query or {})}
+        while True:
+            page = await self.get(path, parameters)
+            for item in page.get("items") or []:
+                yield item
+            following = (page.get("metadata") or {}).get("continue")
+            if not following:
+                return
+            parameters["continue"] = following
+
+    async def _request(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: Json | None = None
+    ) -> Json:
+        connected = self._client
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                try:
+                    return await self._once(method, path, query, body)
+                except ApiError as error:
+                    if error.status != 401:
+                        raise
+                    await self._rotate(connected)
+                    return await self._once(method, path, query, body)
+        except TimeoutError:
+            raise ObservationError(
+                f"cannot {method} {path} from the API server: no answer in {self._deadline_s:g} s"
+            ) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ObservationError(
+                f"cannot {method} {path} from the API server: {_plain(error)}"
+            ) from None
+
+    async def _rotate(self, rejected: Any) -> None:
+        """Read new credentials, once for all requests that were rejected with the old ones."""
+        async with self._rotation:
+            if self._client is rejected:
+                await self.connect()
+
+    async def _once(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: Json | None
+    ) -> Json:
+        api = self._client
+        if api is None:
+            raise ObservationError("cannot reach the API server: not connected")
+        headers = {"Accept": "application/json", "User-Agent": api.user_agent}
+        if body is not None:
+            headers["Content-Type"] = MERGE_PATCH if method == "PATCH" else "application/json"
+        await api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        url = f"{api.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            response: Any = await api.call_api(
+                method, url, headers, body, _request_timeout=self._deadline_s
+            )
+        if response.status >= 300:
+            raise self._refusal(method, path, response, await response.read())
+        length = response.getheader("Content-Length")
+        if length is not None and int(length) > MOST_BYTES:
+            response.response.close()
+            raise ObservationError(f"answer to {path} must be <= {MOST_BYTES} bytes, got {length}")
+        answer = json.loads(await response.read())
+        if not isinstance(answer, dict):
+            raise ObservationError(f"answer to {path} must be an object, got {type(answer)}")
+        return answer
+
+    def _refusal(self, method: str, path: str, response: Any, content: bytes) -> ApiError:
+        told = response.getheader("Retry-After") or ""
+        retry_after_s = float(told) if told.isdigit() else None
+        if response.status == 429 and retry_after_s is not None:
+            loop = asyncio.get_running_loop()
+            self.throttled_until_s = loop.time() + min(retry_after_s, 60.0)
+        message = _status_message(content)
+        return ApiError(
+            response.status,
+            f"cannot {method} {path}: {response.status} {message}",
+            retry_after_s=retry_after_s,
+        )
+
+
+def _status_message(content: bytes) -> str:
+    """Message of a Kubernetes `Status`; nothing of any other body."""
+    try:
+        status = json.loads(content)
+    except ValueError:
+        return "(no Kubernetes status)"
+    told = status.get("message") if isinstance(status, dict) else None
+    return str(told or "")[:ERROR_CHARACTERS]
+
+
+def _plain(error: Exception) -> str:
+    return (str(error) or type(error).__name__)[:ERROR_CHARACTERS]

@@ -1,0 +1,233 @@
+"""The port `Cluster` made real: targets from the snapshot, counts through the scale subresource."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.catalog import Catalog
+from fleetline.adapters.discovery import Discovery, discover
+from fleetline.adapters.manifest import KIND, FleetObject
+from fleetline.adapters.node_labels import NodeAccelerator, accelerator_of_node
+from fleetline.adapters.pods import SeenPod
+from fleetline.adapters.profiles import with_profiles
+from fleetline.adapters.snapshot import FLEETS, WORKLOADS, Key, Snapshot
+from fleetline.control.fleet import Fleet
+from fleetline.control.ports import Pod, Target
+from fleetline.errors import ObservationError
+from fleetline.policy.decision import Reason
+
+Json = dict[str, Any]
+FIELD_MANAGER: Final = "fleetline"
+
+
+class TargetError(ObservationError):
+    """The scaled object cannot be read or written; `reason` is that of the condition."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class KubernetesCluster:
+    """Reads targets from the last snapshot; writes with fresh resource versions."""
+
+    def __init__(self, api: ApiClient, catalog: Catalog) -> None:
+        """Begin with an empty view; `look_at` brings the first."""
+        self._api = api
+        self._packaged = catalog
+        self.catalog = catalog
+        self._view = Snapshot()
+        self._objects: dict[str, FleetObject] = {}
+        self._owners: dict[Key, FleetObject] = {}
+        self._accelerators: dict[str, NodeAccelerator | None] = {}
+        self._plurals: dict[tuple[str, str], str] = {}
+        self.discoveries: dict[str, Discovery] = {}
+        self.profile_problems: tuple[str, ...] = ()
+
+    def look_at(self, view: Snapshot, objects: Sequence[FleetObject]) -> None:
+        """Take this turn's snapshot and the fleets in it."""
+        if view.profiles != self._view.profiles:
+            self.catalog, self.profile_problems = with_profiles(self._packaged, view.profiles)
+        if view.nodes is not self._view.nodes or view.profiles != self._view.profiles:
+            self._accelerators = {}
+        self._view = view
+        self._objects = {one.fleet.key: one for one in objects}
+        self._owners = {}
+        for one in sorted(objects, key=lambda one: (one.fleet.created_s, one.fleet.name)):
+            self._owners.setdefault(_key(one.fleet), one)
+        self.discoveries = {k: v for k, v in self.discoveries.items() if k in self._objects}
+
+    def pods_of(self, fleet: Fleet) -> tuple[Pod, ...]:
+        """Pods of a fleet's target in this turn's snapshot."""
+        return tuple(seen.pod for seen in self._view.pods.get(_key(fleet), ()))
+
+    async def read_target(self, fleet: Fleet) -> Target:
+        """Put the target together from the snapshot; ask the API server for unusual kinds."""
+        key = _key(fleet)
+        pods = self._view.pods.get(key, [])
+        if fleet.target.api_version == "apps/v1" and fleet.target.kind in WORKLOADS:
+            workload = self._view.workloads.get(key)
+            if workload is None:
+                raise TargetError(
+                    Reason.TARGET_NOT_FOUND,
+                    f"cannot find {fleet.target.kind} {fleet.target.name} in namespace "
+                    f"{fleet.namespace}",
+                )
+            found = self._discover(fleet, workload.template, pods)
+            return self._target(
+                fleet,
+                pods,
+                found,
+                replicas=workload.replicas,
+                resource_version=workload.resource_version,
+                uid=workload.uid,
+                is_rolling_out=workload.is_rolling_out,
+            )
+        scale = await self._read_scale(fleet)
+        found = self._discover(fleet, {}, pods)
+        return self._target(
+            fleet,
+            pods,
+            found,
+            replicas=int((scale.get("spec") or {}).get("replicas") or 0),
+            resource_version=str(scale["metadata"].get("resourceVersion", "")),
+            uid=str(scale["metadata"].get("uid", "")),
+            is_rolling_out=False,
+        )
+
+    async def write_replicas(self, fleet: Fleet, target: Target, replicas: int) -> None:
+        """
+        Patch the scale subresource, if fleet and count are still what was decided on.
+
+        Raises
+        ------
+        TargetError
+            If somebody else changed either meanwhile, or the write was refused: the turn is
+            dropped, and the next one looks again.
+        """
+        path = f"{FLEETS}/namespaces/{fleet.namespace}/servingfleets/{fleet.name}"
+        metadata = (await self._api.get(path)).get("metadata") or {}
+        same = metadata.get("uid") == fleet.uid and metadata.get("generation") == fleet.generation
+        if not same or metadata.get("deletionTimestamp"):
+            raise TargetError("SpecChanged", f"{KIND} {fleet.key} changed during the turn")
+        scale = await self._read_scale(fleet)
+        current = int((scale.get("spec") or {}).get("replicas") or 0)
+        if current != target.replicas:
+            raise TargetError(
+                "TargetChanged",
+                f"the count went from {target.replicas} to {current} during the turn",
+            )
+        body = {
+            "metadata": {"resourceVersion": scale["metadata"]["resourceVersion"]},
+            "spec": {"replicas": replicas},
+        }
+        try:
+            await self._api.patch(
+                await self._scale_path(fleet), body, {"fieldManager": FIELD_MANAGER}
+            )
+        except ApiError as error:
+            reason = "Conflict" if error.status == 409 else _reason(error, "FailedUpdateScale")
+            raise TargetError(reason, str(error)) from None
+
+    async def _read_scale(self, fleet: Fleet) -> Json:
+        try:
+            return await self._api.get(await self._scale_path(fleet))
+        except ApiError as error:
+            raise TargetError(_reason(error, "FailedGetScale"), str(error)) from None
+
+    async def _scale_path(self, fleet: Fleet) -> str:
+        group_version, kind = fleet.target.api_version, fleet.target.kind
+        prefix = "/api" if "/" not in group_version else "/apis"
+        plural = WORKLOADS.get(kind) if group_version == "apps/v1" else None
+        plural = plural or await self._plural(f"{prefix}/{group_version}", kind)
+        where = f"{prefix}/{group_version}/namespaces/{fleet.namespace}"
+        return f"{where}/{plural}/{fleet.target.name}/scale"
+
+    async def _plural(self, path: str, kind: str) -> str:
+        """Plural of a kind, from discovery; TargetError unless it has a scale subresource."""
+        if (path, kind) not in self._plurals:
+            try:
+                listed = (await self._api.get(path)).get("resources") or []
+            except ApiError as error:
+                raise TargetError(_reason(error, "FailedGetScale"), str(error)) from None
+            names = {str(one.get("name", "")) for one in listed}
+            plural = next((str(one["name"]) for one in listed if one.get("kind") == kind), "")
+            if f"{plural}/scale" not in names:
+                raise TargetError("TargetNotScalable", f"{kind} of {path} has no scale subresource")
+            self._plurals[path, kind] = plural
+        return self._plurals[path, kind]
+
+    def _target(
+        self,
+        fleet: Fleet,
+        pods: Sequence[SeenPod],
+        found: Discovery,
+        *,
+        replicas: int,
+        resource_version: str,
+        uid: str,
+        is_rolling_out: bool,
+    ) -> Target:
+        return Target(
+            replicas=replicas,
+            resource_version=resource_version,
+            uid=uid,
+            pods=tuple(seen.pod for seen in pods),
+            replica=found.replica,
+            replica_unknown_because=found.unknown_because,
+            is_rolling_out=is_rolling_out,
+            conflicts_with=self._conflict(fleet),
+        )
+
+    def _conflict(self, fleet: Fleet) -> str:
+        key = _key(fleet)
+        owner = self._owners.get(key)
+        if owner is not None and owner.fleet.uid != fleet.uid:
+            return f"{KIND} {owner.fleet.name}"
+        return self._view.autoscalers.get(key, "")
+
+    def _discover(
+        self, fleet: Fleet, template: Mapping[str, Any], pods: Sequence[SeenPod]
+    ) -> Discovery:
+        names = {seen.node for seen in pods if seen.node} or self._possible_nodes(template)
+        nodes = [node for name in sorted(names) if (node := self._accelerator(name)) is not None]
+        distinct = {(one.accelerator.name, one.source): one for one in nodes}
+        found = discover(
+            self._objects[fleet.key].replica, template, list(distinct.values()), self.catalog
+        )
+        self.discoveries[fleet.key] = found
+        return found
+
+    def _possible_nodes(self, template: Mapping[str, Any]) -> set[str]:
+        """Nodes that the template's node selector allows, if all of them have one accelerator."""
+        selector = ((template.get("spec") or {}).get("nodeSelector") or {}).items()
+        names = {
+            name for name, node in self._view.nodes.items() if selector <= node["labels"].items()
+        }
+        types = {
+            node.accelerator.name for name in names if (node := self._accelerator(name)) is not None
+        }
+        return names if len(types) == 1 else set()
+
+    def _accelerator(self, name: str) -> NodeAccelerator | None:
+        if name not in self._accelerators:
+            node = self._view.nodes.get(name)
+            try:
+                self._accelerators[name] = (
+                    None
+                    if node is None
+                    else accelerator_of_node(self.catalog, node["labels"], node["allocatable"])
+                )
+            except ObservationError:
+                self._accelerators[name] = None  # status says that no node tells its accelerator
+        return self._accelerators[name]
+
+
+def _key(fleet: Fleet) -> Key:
+    return fleet.namespace, fleet.target.kind, fleet.target.name
+
+
+def _reason(error: ApiError, otherwise: str) -> str:
+    if error.status == 404:
+        return Reason.TARGET_NOT_FOUND
+    return "Forbidden" if error.status in (401, 403) else otherwise

@@ -1,0 +1,226 @@
+"""
+PromQL: a handful of templates that answer for all fleets at once, grouped by namespace and pod.
+
+Every selector carries the namespaces of the fleets. Duplicates of a highly available pair, which
+differ only in labels that no engine sets, fall together in the inner `max`. Rates come before sums.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fleetline.adapters.engine_metrics import Candidate, Kind, Quantity, Question, questions
+
+IDENTITY: Final = (
+    *("engine", "engine_type", "dp_rank", "finished_reason", "is_streaming", "err"),
+    *("cache_source", "version"),
+)
+"""Labels that engines set to tell their own series apart; these are summed over."""
+
+MODEL_LABELS: Final = ("model_name", "model")
+TAG: Final = "fleetline_source"
+"""Label that says which question and metric a row answers; added in the query."""
+
+MOST_NAMESPACES: Final = 200
+"""Beyond this many the matcher would be longer than what it saves."""
+
+LENGTHS_WINDOW_S: Final = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What all queries of a turn share."""
+
+    namespaces: tuple[str, ...]
+    model_labels: tuple[str, ...] = MODEL_LABELS
+    window_s: float = 60.0
+    namespace_label: str = "namespace"
+    pod_label: str = "pod"
+
+    @property
+    def by_pod(self) -> str:
+        """Labels of a row about one pod."""
+        return ", ".join((self.namespace_label, self.pod_label, *self.model_labels))
+
+    @property
+    def by_model(self) -> str:
+        """Labels of a row about all pods of one model in one namespace."""
+        return ", ".join((self.namespace_label, *self.model_labels))
+
+    def selector(self, name: str, labels: Mapping[str, str] | None = None) -> str:
+        """Return `name{...}` restricted to the fleets' namespaces."""
+        matchers = [f'{key}="{escaped(value)}"' for key, value in (labels or {}).items()]
+        if 0 < len(self.namespaces) <= MOST_NAMESPACES:
+            names = "|".join(re.escape(name) for name in self.namespaces)
+            matchers.append(f'{self.namespace_label}=~"{escaped(names)}"')
+        else:
+            matchers.append(f'{self.namespace_label}!=""')
+        return f"{name}{{{', '.join(matchers)}}}"
+
+
+def escaped(value: str) -> str:
+    """Escape a label value for a double-quoted PromQL string."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def existing_names(scope: Scope) -> str:
+    """Ask which of all candidate names exist in the fleets' namespaces."""
+    names = {
+        question.scraped_name(candidate)
+        for question in questions().values()
+        for candidate in question.candidates
+    }
+    selector = scope.selector("").removeprefix("{")
+    pattern = "|".join(sorted(re.escape(name) for name in names))
+    return f'count by (__name__) ({{__name__=~"{escaped(pattern)}", {selector})'
+
+
+def scrape_samples(scope: Scope, names: Iterable[str]) -> str:
+    """Ask for how many samples each series has in a minute: 60 s over it is the scrape interval."""
+    pattern = escaped("|".join(sorted(re.escape(name) for name in names)))
+    selector = scope.selector("").removeprefix("{")
+    return (
+        f"max by ({scope.namespace_label}) "
+        f'(count_over_time({{__name__=~"{pattern}", {selector}[2m]))'
+    )
+
+
+def pod_gauges(scope: Scope, existing: frozenset[str]) -> str:
+    """Ask for running, waiting and KV cache utilization now, by pod."""
+    wanted = (Quantity.RUNNING, Quantity.WAITING, Quantity.KV_CACHE_UTILIZATION)
+    return _union(
+        _tagged(_per_pod(scope, question, scope.selector(one.name, one.labels)), question, one)
+        for question, one in _present(wanted, existing)
+    )
+
+
+def pod_completions(scope: Scope, existing: frozenset[str]) -> str:
+    """Ask for completed requests per second over the window, by pod."""
+    return _union(
+        _tagged(
+            _per_pod(scope, question, f"rate({scope.selector(one.name)}{_window(scope)})"),
+            question,
+            one,
+        )
+        for question, one in _present((Quantity.COMPLETIONS,), existing)
+    )
+
+
+def pod_growth(scope: Scope, existing: frozenset[str]) -> str:
+    """Ask by how much running and waiting requests grew per second over the window, by pod."""
+    arms = []
+    for question, one in _present((Quantity.RUNNING, Quantity.WAITING), existing):
+        selector = scope.selector(one.name, one.labels)
+        now = _per_pod(scope, question, selector)
+        before = _per_pod(scope, question, f"{selector} offset {_seconds(scope.window_s)}")
+        arms.append(_tagged(f"(({now}) - ({before})) / {scope.window_s:g}", question, one))
+    return _union(arms)
+
+
+def young_completions(scope: Scope, existing: frozenset[str]) -> str:
+    """Ask for the counts of series that did not exist a window ago: all of it happened since."""
+    arms = []
+    for question, one in _present((Quantity.COMPLETIONS,), existing):
+        selector = scope.selector(one.name)
+        now = _per_pod(scope, question, selector)
+        before = _per_pod(scope, question, f"{selector} offset {_seconds(scope.window_s)}")
+        arms.append(_tagged(f"({now}) unless ({before})", question, one))
+    return _union(arms)
+
+
+def model_means(scope: Scope, existing: frozenset[str]) -> str:
+    """Ask for rates of sums and counts, and of token counters, by model; and for sample ages."""
+    arms = []
+    histograms = (
+        *(Quantity.TIME_TO_FIRST_TOKEN, Quantity.INTER_TOKEN_LATENCY, Quantity.END_TO_END),
+        *(Quantity.PROMPT_TOKENS, Quantity.OUTPUT_TOKENS),
+    )
+    for question, one in _present(histograms, existing):
+        for part in ("sum", "count"):
+            rate = f"rate({scope.selector(f'{one.name}_{part}')}{_window(scope)})"
+            arms.append(_tagged(_per_model(scope, rate), question, one, part))
+    counters = (
+        *(Quantity.PREEMPTIONS, Quantity.PREFIX_HITS, Quantity.PREFIX_QUERIES),
+        *(Quantity.PROMPT_TOKENS_TOTAL, Quantity.OUTPUT_TOKENS_TOTAL),
+    )
+    for question, one in _present(counters, existing):
+        rate = f"rate({scope.selector(one.name)}{_window(scope)})"
+        arms.append(_tagged(_per_model(scope, rate), question, one))
+    for question, one in _present((Quantity.RUNNING,), existing):
+        newest = f"max by ({scope.by_model}) (timestamp({scope.selector(one.name, one.labels)}))"
+        arms.append(_tagged(f"time() - {newest}", question, one, "age"))
+    return _union(arms)
+
+
+def model_buckets(scope: Scope, existing: frozenset[str], wanted: Iterable[Quantity]) -> str:
+    """Ask for histogram buckets per second over the window, by model."""
+    return _buckets(scope, existing, wanted, scope.window_s)
+
+
+def length_buckets(scope: Scope, existing: frozenset[str]) -> str:
+    """Ask for the buckets of prompt and output lengths over half an hour, by model."""
+    wanted = (Quantity.PROMPT_TOKENS, Quantity.OUTPUT_TOKENS)
+    return _buckets(scope, existing, wanted, LENGTHS_WINDOW_S)
+
+
+def gateway_rates(scope: Scope, counters: Iterable[tuple[str, str]]) -> str:
+    """Ask for the rates of gateway counters, each by its model label, in the fleets' namespaces."""
+    arms = []
+    for counter, label in sorted(set(counters)):
+        rate = f"rate({scope.selector(counter)}{_window(scope)})"
+        inner = f"max by ({scope.namespace_label}, {scope.pod_label}, {label}) ({rate})"
+        total = f"sum by ({scope.namespace_label}, {label}) ({inner})"
+        arms.append(f'label_replace({total}, "{TAG}", "{counter}/{label}", "", "")')
+    return _union(arms)
+
+
+def _buckets(
+    scope: Scope, existing: frozenset[str], wanted: Iterable[Quantity], window_s: float
+) -> str:
+    arms = []
+    for question, one in _present(tuple(wanted), existing):
+        rate = f"rate({scope.selector(f'{one.name}_bucket')}[{_seconds(window_s)}])"
+        arms.append(_tagged(_per_model(scope, rate, "le"), question, one, "bucket"))
+    return _union(arms)
+
+
+def _present(
+    wanted: Iterable[Quantity], existing: frozenset[str]
+) -> list[tuple[Question, Candidate]]:
+    """Candidates that exist; a name that answers two questions is asked for both."""
+    table = questions()
+    return [
+        (table[quantity], candidate)
+        for quantity in dict.fromkeys(wanted)
+        for candidate in table[quantity].candidates
+        if table[quantity].scraped_name(candidate) in existing
+    ]
+
+
+def _per_pod(scope: Scope, question: Question, expression: str) -> str:
+    outer = "avg" if question.kind is Kind.RATIO else "sum"
+    inner = f"max by ({scope.by_pod}, {', '.join(IDENTITY)}) ({expression})"
+    return f"{outer} by ({scope.by_pod}) ({inner})"
+
+
+def _per_model(scope: Scope, expression: str, *more: str) -> str:
+    inner = f"max by ({', '.join((scope.by_pod, *IDENTITY, *more))}) ({expression})"
+    return f"sum by ({', '.join((scope.by_model, *more))}) ({inner})"
+
+
+def _tagged(expression: str, question: Question, candidate: Candidate, part: str = "") -> str:
+    tag = f"{question.quantity}/{candidate.name}/{part}"
+    return f'label_replace({expression}, "{TAG}", "{escaped(tag)}", "", "")'
+
+
+def _union(arms: Iterable[str]) -> str:
+    return " or ".join(arms)
+
+
+def _window(scope: Scope) -> str:
+    return f"[{_seconds(scope.window_s)}]"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms"

@@ -1,0 +1,197 @@
+"""
+One view of the cluster for all fleets: each collection is listed once a turn, however many.
+
+Only the fields that sizing needs are kept, so that 20,000 pods stay a few megabytes.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.manifest import GROUP, PLURAL, VERSION
+from fleetline.adapters.pods import SeenPod, owner_of, read_pod
+from fleetline.errors import ObservationError
+
+Json = Mapping[str, Any]
+Key = tuple[str, str, str]
+"""(namespace, kind, name)"""
+
+FLEETS: Final = f"/apis/{GROUP}/{VERSION}"
+WORKLOADS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
+SLOW_PERIOD_S: Final = 60.0
+"""Nodes, autoscalers and profiles change seldom. [s]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A Deployment or StatefulSet, as far as sizing cares."""
+
+    uid: str
+    replicas: int
+    resource_version: str
+    template: Json
+    is_rolling_out: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Snapshot:
+    """Everything that was listed."""
+
+    fleets: list[Json] = field(default_factory=list)
+    pods: dict[Key, list[SeenPod]] = field(default_factory=dict)
+    """By namespace, kind and name of the workload that owns them."""
+    workloads: dict[Key, Workload] = field(default_factory=dict)
+    nodes: dict[str, Json] = field(default_factory=dict)
+    """Labels and allocatable resources by name."""
+    autoscalers: dict[Key, str] = field(default_factory=dict)
+    """Who scales a target, in words."""
+    profiles: list[Json] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Optional collections that may not or cannot be read, and why."""
+
+
+class SnapshotReader:
+    """Lists what a turn needs, in the watched namespaces or in all."""
+
+    def __init__(self, api: ApiClient, namespaces: tuple[str, ...]) -> None:
+        """Read in `namespaces`, or everywhere if there are none."""
+        self._api = api
+        self._namespaces = namespaces
+        self._slow = Snapshot()
+        self._slow_s: float | None = None
+
+    async def read(self) -> Snapshot:
+        """
+        List everything.
+
+        Raises
+        ------
+        ObservationError
+            If fleets or workloads cannot be listed. Pods and all that is optional may be missing.
+        """
+        view = Snapshot()
+        await asyncio.gather(
+            self._fleets(view), self._pods(view), *(self._workloads(view, k) for k in WORKLOADS)
+        )
+        await self._read_slow(view)
+        return view
+
+    async def check(self) -> None:
+        """Read one page of fleets; ApiError if that is forbidden or the CRD is not installed."""
+        for path in self._paths(FLEETS, PLURAL):
+            await self._api.get(path, {"limit": "1"})
+
+    def _paths(self, prefix: str, plural: str) -> list[str]:
+        if not self._namespaces:
+            return [f"{prefix}/{plural}"]
+        return [f"{prefix}/namespaces/{name}/{plural}" for name in self._namespaces]
+
+    async def _fleets(self, view: Snapshot) -> None:
+        for path in self._paths(FLEETS, PLURAL):
+            async for item in self._api.pages(path):
+                view.fleets.append(item)
+
+    async def _pods(self, view: Snapshot) -> None:
+        try:
+            for path in self._paths("/api/v1", "pods"):
+                async for item in self._api.pages(path):
+                    pod, owner = read_pod(item), owner_of(item)
+                    if pod is not None and owner is not None:
+                        view.pods.setdefault(owner, []).append(pod)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            view.refused["pods"] = str(error)
+
+    async def _workloads(self, view: Snapshot, kind: str) -> None:
+        for path in self._paths("/apis/apps/v1", WORKLOADS[kind]):
+            async for item in self._api.pages(path):
+                metadata = item["metadata"]
+                key = (metadata.get("namespace", ""), kind, metadata["name"])
+                view.workloads[key] = _workload(item)
+
+    async def _read_slow(self, view: Snapshot) -> None:
+        """Nodes, other autoscalers and profiles: optional, and not in every turn."""
+        now_s = asyncio.get_running_loop().time()
+        unknown = {pod.node for pods in view.pods.values() for pod in pods if pod.node}
+        stale = self._slow_s is None or now_s - self._slow_s >= SLOW_PERIOD_S
+        if stale or not unknown <= self._slow.nodes.keys() | {""}:
+            slow = Snapshot()
+            await asyncio.gather(
+                self._optional(slow, "nodes", self._nodes(slow)),
+                self._optional(slow, "horizontalpodautoscalers", self._autoscalers(slow)),
+                self._optional(slow, "scaledobjects", self._scaled_objects(slow)),
+                self._optional(slow, "acceleratorprofiles", self._profiles(slow)),
+            )
+            self._slow, self._slow_s = slow, now_s
+        view.nodes, view.autoscalers = self._slow.nodes, self._slow.autoscalers
+        view.profiles = self._slow.profiles
+        view.refused |= self._slow.refused
+
+    async def _optional(self, slow: Snapshot, name: str, reading: Any) -> None:
+        """Await a reading that is good to have: without it a feature is off, and that is said."""
+        try:
+            await reading
+        except ObservationError as error:
+            known = self._slow
+            slow.refused[name] = str(error)
+            gone = isinstance(error, ApiError) and error.status in (403, 404)
+            if name == "nodes" and not gone:
+                slow.nodes = known.nodes
+            elif name == "acceleratorprofiles" and not gone:
+                slow.profiles = known.profiles
+            elif not gone:
+                slow.autoscalers = {**known.autoscalers, **slow.autoscalers}
+
+    async def _nodes(self, slow: Snapshot) -> None:
+        async for item in self._api.pages("/api/v1/nodes"):
+            metadata = item["metadata"]
+            slow.nodes[metadata["name"]] = {
+                "labels": metadata.get("labels") or {},
+                "allocatable": (item.get("status") or {}).get("allocatable") or {},
+            }
+
+    async def _autoscalers(self, slow: Snapshot) -> None:
+        for path in self._paths("/apis/autoscaling/v2", "horizontalpodautoscalers"):
+            async for item in self._api.pages(path):
+                _note_autoscaler(slow, item, "HorizontalPodAutoscaler")
+
+    async def _scaled_objects(self, slow: Snapshot) -> None:
+        for path in self._paths("/apis/keda.sh/v1alpha1", "scaledobjects"):
+            async for item in self._api.pages(path):
+                _note_autoscaler(slow, item, "ScaledObject")
+
+    async def _profiles(self, slow: Snapshot) -> None:
+        async for item in self._api.pages(f"{FLEETS}/acceleratorprofiles"):
+            slow.profiles.append(item)
+
+
+def _note_autoscaler(slow: Snapshot, item: Json, kind: str) -> None:
+    metadata = item.get("metadata") or {}
+    reference = (item.get("spec") or {}).get("scaleTargetRef") or {}
+    target_kind = str(reference.get("kind") or "Deployment")
+    key = (str(metadata.get("namespace", "")), target_kind, str(reference.get("name", "")))
+    slow.autoscalers[key] = f"{kind} {metadata.get('name', '')}"
+
+
+def _workload(item: Json) -> Workload:
+    metadata, spec = item["metadata"], item.get("spec") or {}
+    status = item.get("status") or {}
+    replicas = spec.get("replicas")
+    return Workload(
+        uid=str(metadata.get("uid", "")),
+        replicas=1 if replicas is None else int(replicas),
+        resource_version=str(metadata.get("resourceVersion", "")),
+        template=spec.get("template") or {},
+        is_rolling_out=_is_rolling_out(status),
+    )
+
+
+def _is_rolling_out(status: Json) -> bool:
+    """Whether pods of an older template are still there."""
+    if "updateRevision" in status:
+        return bool(status.get("currentRevision") != status["updateRevision"])
+    replicas = int(status.get("replicas") or 0)
+    return int(status.get("updatedReplicas") or 0) < replicas
