@@ -99,16 +99,13 @@ def test_without_conflict_detection_no_other_autoscaler_is_read():
     assert {group for group, _ in granted(role)}.isdisjoint({"autoscaling", "keda.sh"})
 
 
-def test_further_kinds_are_scaled_and_read_but_never_written():
+def test_of_further_kinds_only_the_scale_is_touched():
     role = chart.one(chart.render(chart.EVERYTHING), "ClusterRole")
+    further = {key: verbs for key, verbs in granted(role).items() if key[0].startswith("leader")}
 
-    assert (
-        granted(role).items()
-        >= {
-            ("leaderworkerset.x-k8s.io", "leaderworkersets/scale"): ("get", "patch"),
-            ("leaderworkerset.x-k8s.io", "leaderworkersets"): READ,
-        }.items()
-    )
+    assert further == {
+        ("leaderworkerset.x-k8s.io", "leaderworkersets/scale"): ("get", "patch"),
+    }
 
 
 @pytest.mark.parametrize("values", VALUES)
