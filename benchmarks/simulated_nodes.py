@@ -22,6 +22,7 @@ from sim_cluster.nodes.live_replica import LiveReplica
 from sim_cluster.nodes.pool import TICK_S, ReplicaPool
 from sim_cluster.resources import PODS
 from sim_cluster.traffic.arrivals import draw_arrivals
+from sim_cluster.traffic.endpoints import SelectedPods
 from sim_cluster.traffic.lengths import LogNormalLengths
 from sim_cluster.traffic.router import Router
 from sim_cluster.traffic.shapes import Constant
@@ -83,8 +84,6 @@ def all_ready(sim: Simulation, pods: int) -> bool:
 def busy(replicas: int, rate_per_s: float) -> None:
     """Serve a steady load as fast as possible, a scrape of every replica each second included."""
     pool = ReplicaPool()
-    router = Router(("default", "chat"), pool, model_name="chat")
-    pool.sources.append(router)
     spec = read_engine(
         {"metadata": {}, **a_pod("", "")}, catalog.accelerator("H100-SXM").accelerator
     )
@@ -92,7 +91,10 @@ def busy(replicas: int, rate_per_s: float) -> None:
     keys = [("default", f"chat-{index}") for index in range(replicas)]
     for key in keys:
         pool.add(LiveReplica(key, spec, created_s=0.0))
-    router.endpoints.ready = tuple(keys)
+    endpoints = SelectedPods("default", {})
+    endpoints.ready = tuple(keys)
+    router = Router(("default", "chat"), pool, model_name="chat", endpoints=endpoints)
+    pool.sources.append(router)
     lengths = LogNormalLengths(mean_prompt_tokens=800, mean_output_tokens=150)
     router.begin(draw_arrivals(Constant(level_per_s=rate_per_s, duration_s=BUSY_S), lengths))
     begin_s, texts = time.perf_counter(), 0

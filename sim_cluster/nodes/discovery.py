@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 _NOT_IN_A_LABEL: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
-def target(
-    pod: Mapping[str, Any], address: str, *, port: int, metrics_path: str | None = None
+def pod_target(
+    pod: Mapping[str, Any], *, port: int, address: str | None, control: str
 ) -> dict[str, Any]:
     """
     Write the discovery entry of one pod.
 
-    `metrics_path` is given where the pod has no listener of its own and `address` is shared.
+    `address` is the pod's own; None if it has no listener, and is scraped through the control
+    server's `host:port`.
     """
     metadata, status = pod["metadata"], pod.get("status", {})
     containers = pod["spec"].get("containers") or ({"name": "", "image": ""},)
@@ -52,12 +53,13 @@ def target(
             labels[f"pod_{kind}_{plain}"] = value
             labels[f"pod_{kind}present_{plain}"] = "true"
     named = {f"__meta_kubernetes_{name}": value for name, value in labels.items()}
-    if metrics_path is not None:
-        named["__metrics_path__"] = metrics_path
-    return {"targets": [f"{address}:{port}"], "labels": named}
+    if address is not None:
+        return {"targets": [f"{address}:{port}"], "labels": named}
+    named["__metrics_path__"] = f"/pods/{metadata['namespace']}/{metadata['name']}/metrics"
+    return {"targets": [control], "labels": named}
 
 
-def gateway_target(namespace: str, name: str, address: str, *, metrics_path: str) -> dict[str, Any]:
+def gateway_target(namespace: str, name: str, *, control: str) -> dict[str, Any]:
     """Write the entry of a router, which has no pod: as the pod that a gateway would be."""
     labels = {
         "namespace": namespace,
@@ -69,7 +71,8 @@ def gateway_target(namespace: str, name: str, address: str, *, metrics_path: str
         "pod_labelpresent_app": "true",
     }
     named = {f"__meta_kubernetes_{label}": value for label, value in labels.items()}
-    return {"targets": [address], "labels": {**named, "__metrics_path__": metrics_path}}
+    named["__metrics_path__"] = f"/gateways/{namespace}/{name}/metrics"
+    return {"targets": [control], "labels": named}
 
 
 def _ready(status: Mapping[str, Any]) -> str:

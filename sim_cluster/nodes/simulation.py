@@ -23,7 +23,7 @@ from sim_cluster.nodes.pool import ReplicaPool
 from sim_cluster.nodes.startup import parse_startup_time
 from sim_cluster.nodes.usage import Usage
 from sim_cluster.resources import ENDPOINT_SLICES, PODS
-from sim_cluster.traffic.endpoints import slices_selector
+from sim_cluster.traffic.endpoints import Endpoints, SelectedPods, slices_selector
 from sim_cluster.traffic.router import Router
 
 if TYPE_CHECKING:
@@ -104,54 +104,69 @@ class Simulation:
         namespace: str = "default",
         model_name: str = "",
         balance: str = "least-loaded",
+        selector: Mapping[str, str] | None = None,
         seed: int | None = None,
     ) -> Router:
         """
         Put a gateway before the pods behind a Service and follow its EndpointSlices.
 
-        `model_name` is the label of its own metrics; empty: the name of the Service.
+        With a `selector` it follows the ready pods with those labels; then `service` is just the
+        gateway's name. `model_name` is the label of its own metrics; empty: the name.
         """
-        slices = Informer(
-            self.client,
-            ENDPOINT_SLICES,
-            namespace=namespace,
-            label_selector=slices_selector(service),
-        )
+        endpoints: Endpoints | SelectedPods
+        if selector is None:
+            endpoints = await self._endpoints_of(namespace, service)
+        else:
+            endpoints = self._selected_pods(namespace, selector)
         router = Router(
             (namespace, service),
             self.pool,
             model_name=model_name or service,
+            endpoints=endpoints,
             balance=balance,
             seed=self._seed if seed is None else seed,
         )
-        slices.on_change(router.endpoints.take)
-        self._spawn(slices.run())
-        await slices.synced.wait()
         self.routers[namespace, service] = router
         self.pool.sources.append(router)
         return router
 
+    async def _endpoints_of(self, namespace: str, service: str) -> Endpoints:
+        selector = slices_selector(service)
+        slices = Informer(
+            self.client, ENDPOINT_SLICES, namespace=namespace, label_selector=selector
+        )
+        endpoints = Endpoints()
+        slices.on_change(endpoints.take)
+        self._spawn(slices.run())
+        await slices.synced.wait()
+        return endpoints
+
+    def _selected_pods(self, namespace: str, labels: Mapping[str, str]) -> SelectedPods:
+        selected = SelectedPods(namespace, labels)
+        for pod in self._informer.objects.values():
+            selected.take(None, pod)
+        self._informer.on_change(selected.take)
+        return selected
+
     def discovery(self) -> list[dict[str, Any]]:
         """List what Prometheus can scrape: pods with an engine, and routers."""
         control = self.url.removeprefix("http://")
-        targets = []
-        for key, pod in self.pods.items():
-            manifest, replica = self._informer.get(*key), self.pool.replicas.get(key)
-            if manifest is None or replica is None:
-                continue
-            if self._servers.listens_on(pod.ip):
-                targets.append(discovery.target(manifest, pod.ip, port=replica.spec.port))
-            else:
-                host, port = control.rsplit(":", 1)
-                path = f"/pods/{key[0]}/{key[1]}/metrics"
-                targets.append(discovery.target(manifest, host, port=int(port), metrics_path=path))
-        targets += [
-            discovery.gateway_target(
-                *key, control, metrics_path=f"/gateways/{key[0]}/{key[1]}/metrics"
+        serving = (
+            (self._informer.get(*key), pod, self.pool.replicas[key].spec.port)
+            for key, pod in self.pods.items()
+            if key in self.pool.replicas
+        )
+        pods = [
+            discovery.pod_target(
+                manifest,
+                port=port,
+                address=pod.ip if self._servers.listens_on(pod.ip) else None,
+                control=control,
             )
-            for key in self.routers
+            for manifest, pod, port in serving
+            if manifest is not None
         ]
-        return targets
+        return pods + [discovery.gateway_target(*key, control=control) for key in self.routers]
 
     @contextlib.asynccontextmanager
     async def running(self, *, control_port: int) -> AsyncIterator[None]:

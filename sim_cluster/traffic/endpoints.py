@@ -1,4 +1,4 @@
-"""Which pods take requests: the ready endpoints in the EndpointSlices of a Service."""
+"""Which pods take requests: ready endpoints of a Service, or ready pods with some labels."""
 
 from __future__ import annotations
 
@@ -31,6 +31,39 @@ class Endpoints:
         elif before is not None:
             self._by_slice.pop(before["metadata"]["name"], None)
         self.ready = tuple(sorted({key for keys in self._by_slice.values() for key in keys}))
+
+
+class SelectedPods:
+    """The ready pods of a namespace that carry all the given labels."""
+
+    def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
+        self._namespace = namespace
+        self._labels = dict(labels)
+        self._known: set[Key] = set()
+        self.ready: tuple[Key, ...] = ()
+        """Pods that take requests, in a stable order."""
+
+    def take(self, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> None:
+        """Take note of a pod that was created, changed or deleted."""
+        pod = after or before
+        if pod is None or pod["metadata"]["namespace"] != self._namespace:
+            return
+        key = (self._namespace, pod["metadata"]["name"])
+        if after is not None and self._selects(after) and _takes_requests(after):
+            self._known.add(key)
+        else:
+            self._known.discard(key)
+        self.ready = tuple(sorted(self._known))
+
+    def _selects(self, pod: Mapping[str, Any]) -> bool:
+        own = pod["metadata"].get("labels") or {}
+        return self._labels.items() <= own.items()
+
+
+def _takes_requests(pod: Mapping[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return ready and "deletionTimestamp" not in pod["metadata"]
 
 
 def _ready_pods(endpoint_slice: Mapping[str, Any]) -> Iterator[Key]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fleetline.errors import ModelError
 from sim_cluster.serving.replica import Request
 from sim_cluster.traffic.balance import balance_named
-from sim_cluster.traffic.endpoints import Endpoints
 from sim_cluster.traffic.gateway_metrics import GatewayMetrics
 from sim_cluster.traffic.truth import RequestRecord, Sample, Truth
 
@@ -31,6 +30,15 @@ SAMPLE_S: Final = 1.0
 _POLL_S: Final = 0.05
 
 
+class ReadyPods(Protocol):
+    """Who knows which pods take requests."""
+
+    @property
+    def ready(self) -> tuple[Key, ...]:
+        """Those pods, in a stable order."""
+        ...
+
+
 class Router:
     """One gateway; time reaches it through the pool's `dispatch`."""
 
@@ -40,11 +48,12 @@ class Router:
         pool: ReplicaPool,
         *,
         model_name: str,
+        endpoints: ReadyPods,
         balance: str = "least-loaded",
         seed: int = 0,
     ) -> None:
         self.key = key
-        self.endpoints = Endpoints()
+        self.endpoints = endpoints
         self.truth = Truth()
         self.metrics = GatewayMetrics(model_name=model_name, pool_name=key[1])
         self._pool = pool

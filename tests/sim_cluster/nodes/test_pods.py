@@ -161,6 +161,21 @@ async def test_what_is_unfinished_at_the_end_of_the_grace_is_sent_elsewhere(
         assert router.truth.records[0].reroutes == 1
 
 
+async def test_a_router_follows_pods_by_their_labels(cluster: Any, client: Any, until: Any) -> None:
+    async with simulate(client, NODES, startup="0s") as sim:
+        await cluster.bind("chat-0")
+        await cluster.until_ready("chat-0")
+        router = await sim.router("chat", selector={"app": "chat"})
+        await cluster.bind("chat-1")
+        await until(lambda: len(router.endpoints.ready) == 2)
+
+        await cluster.delete("chat-0")
+        await until(lambda: router.endpoints.ready == (("default", "chat-1"),))
+
+        other = await sim.router("code", selector={"app": "code"})
+    assert other.endpoints.ready == ()
+
+
 async def test_a_crash_is_backed_off_and_started_again(cluster: Any, client: Any) -> None:
     async with simulate(client, NODES, startup="0s", speed=40) as sim:
         await cluster.bind("chat-0")

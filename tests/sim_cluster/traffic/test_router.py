@@ -18,6 +18,7 @@ from sim_cluster.nodes.engine_spec import read_engine
 from sim_cluster.nodes.live_replica import LiveReplica
 from sim_cluster.nodes.pool import ReplicaPool
 from sim_cluster.traffic.arrivals import Arrival, draw_arrivals
+from sim_cluster.traffic.endpoints import Endpoints
 from sim_cluster.traffic.lengths import FixedLengths, LogNormalLengths
 from sim_cluster.traffic.router import Router
 from sim_cluster.traffic.shapes import Constant, Step
@@ -36,7 +37,14 @@ class Target:
 
 def a_pool(replicas: int, balance: str = "least-loaded") -> tuple[ReplicaPool, Router]:
     pool = ReplicaPool()
-    router = Router(("default", "chat"), pool, model_name="chat", balance=balance, seed=1)
+    router = Router(
+        ("default", "chat"),
+        pool,
+        model_name="chat",
+        endpoints=Endpoints(),
+        balance=balance,
+        seed=1,
+    )
     pool.sources.append(router)
     names = [f"chat-{number}" for number in range(replicas)]
     for name in names:
@@ -56,6 +64,7 @@ def announce(router: Router, *names: str) -> None:
     """Let the Service have these ready pods."""
     endpoints = [{"targetRef": {"kind": "Pod", "name": name}, "conditions": {}} for name in names]
     metadata = {"name": "chat-abc", "namespace": "default"}
+    assert isinstance(router.endpoints, Endpoints)
     router.endpoints.take(None, {"metadata": metadata, "endpoints": endpoints})
 
 
