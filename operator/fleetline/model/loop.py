@@ -83,19 +83,18 @@ def mean_prefill_work_s(lanes: Lanes) -> Array:
 
 def decode_parts_s(lanes: Lanes, sequences: Array) -> tuple[Array, Array]:
     """`StepTime.decode_s` on arrays: step time, and the arithmetic that its reading hides. [s]"""
-    step, context, windowed = lanes.step, lanes.context_tokens, lanes.window_context_tokens
+    step = lanes.step
     touched = 1.0 - step["expert_miss_probability"] ** sequences
-    read_s = (
-        step["weights_read_s"]
-        + step["experts_read_s"] * touched
-        + sequences
-        * (step["kv_read_s_per_token"] * context + step["window_read_s_per_token"] * windowed)
+    read_s = step["weights_read_s"] + step["experts_read_s"] * touched
+    compute_s = step["token_compute_s"] * sequences
+    cache_s = (
+        step["kv_read_s_per_token"] * lanes.context_tokens
+        + step["window_read_s_per_token"] * lanes.window_context_tokens
     )
-    compute_s = sequences * (
-        step["token_compute_s"] + step["context_compute_s_per_token"] * context
-    )
-    host_s = step["fixed_s"] + step["sequence_s"] * sequences
-    return host_s + np.maximum(read_s, compute_s), np.maximum(read_s - compute_s, 0.0)
+    dot_s = step["context_compute_s_per_token"] * lanes.context_tokens
+    each_s = step["sequence_s"] + np.maximum(cache_s, dot_s)
+    step_s = step["fixed_s"] + np.maximum(read_s, compute_s) + each_s * sequences
+    return step_s, np.maximum(read_s - compute_s, 0.0)
 
 
 def chunks(lanes: Lanes, decoding: Array) -> Array:

@@ -1,10 +1,12 @@
 """
 The time of one engine step, as a dozen coefficients: all that the simulator shares with the model.
 
-    t = fixed + max(bytes / bandwidth, decode flop / compute + prefill) + sequences * sequence_s
-    prefill = prompt tokens * prefill_token_s + (prompt token, earlier token) pairs * prefill_pair_s
+    t = fixed + linear layers + attention + sequences * sequence_s
+    linear    = max(weights / bandwidth, (decoded + prompt tokens) * flop / compute)
+    attention = max(cache / bandwidth, decode flop / compute) + prompt pairs * prefill_pair_s
 
-A few prompt tokens hide behind the reading of weights; many of them outlast it.
+A few prompt tokens hide behind the reading of weights; many of them outlast it. Attention runs in
+kernels of its own, so reading the cache hides nothing.
 """
 
 import math
@@ -62,19 +64,26 @@ class StepTime:
         if sequences <= 0:
             return 0.0
         windowed = context_tokens if window_context_tokens is None else window_context_tokens
-        touched = 1.0 - math.pow(self.expert_miss_probability, sequences)
-        read_s = (
-            self.weights_read_s
-            + self.experts_read_s * touched
-            + self.kv_read_s_per_token * context_tokens
-            + self.window_read_s_per_token * windowed
+        return (
+            self.fixed_s
+            + self.linear_s(sequences, 0.0)
+            + self.attention_s(context_tokens, windowed)
+            + self.sequence_s * sequences
         )
-        compute_s = self.decode_compute_s(sequences, context_tokens)
-        return self.fixed_s + max(read_s, compute_s) + self.sequence_s * sequences
 
-    def decode_compute_s(self, sequences: float, context_tokens: float) -> float:
-        """Arithmetic of a decode step alone; what it reads may take longer. [s]"""
-        return self.token_compute_s * sequences + self.context_compute_s_per_token * context_tokens
+    def linear_s(self, sequences: float, prefill_tokens: float) -> float:
+        """Linear layers of a step: weights are read once, and multiply every token. [s]"""
+        touched = 1.0 - math.pow(self.expert_miss_probability, sequences)
+        read_s = self.weights_read_s + self.experts_read_s * touched
+        return max(read_s, self.token_compute_s * sequences + self.prefill_token_s * prefill_tokens)
+
+    def attention_s(self, context_tokens: float, window_context_tokens: float) -> float:
+        """Attention of all decoded tokens over the cache that they read. [s]"""
+        read_s = (
+            self.kv_read_s_per_token * context_tokens
+            + self.window_read_s_per_token * window_context_tokens
+        )
+        return max(read_s, self.context_compute_s_per_token * context_tokens)
 
     def step_s(
         self,
@@ -94,11 +103,13 @@ class StepTime:
         """
         if prefill_tokens <= 0:
             return self.decode_s(sequences, context_tokens, window_context_tokens)
-        prefill_s = prefill_tokens * self.prefill_token_s + prefill_pairs * self.prefill_pair_s
+        pairs_s = prefill_pairs * self.prefill_pair_s
         if sequences > 0:
-            compute_s = self.decode_compute_s(sequences, context_tokens) + prefill_s
-            return max(
-                self.decode_s(sequences, context_tokens, window_context_tokens),
-                self.fixed_s + compute_s + self.sequence_s * sequences,
+            return (
+                self.decode_s(sequences, context_tokens, window_context_tokens)
+                - self.linear_s(sequences, 0.0)
+                + self.linear_s(sequences, prefill_tokens)
+                + pairs_s
             )
-        return self.fixed_s + max(self.weights_read_s + self.experts_read_s, prefill_s)
+        read_s = self.weights_read_s + self.experts_read_s
+        return self.fixed_s + max(read_s, prefill_tokens * self.prefill_token_s) + pairs_s

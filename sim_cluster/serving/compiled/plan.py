@@ -15,6 +15,7 @@ from sim_cluster.serving.compiled.phases import admit_phase
 from sim_cluster.serving.compiled.queue import complete_later, leave_front
 from sim_cluster.serving.compiled.schedule import set_event
 from sim_cluster.serving.compiled.series import (
+    linear_s,
     prepare_run,
     run_time_s,
     step_at_s,
@@ -99,16 +100,13 @@ def plan_mixed(state: State, slot: int, preempted: bool) -> None:  # noqa: FBT00
         admit(state, slot, index)
         chunk, some = take_chunk(state, one, index, budget - tokens)
         tokens, pairs = tokens + chunk, pairs + some
-    prefill_s = tokens * machine.prefill_token_s + pairs * machine.prefill_pair_s
+    pairs_s = pairs * machine.prefill_pair_s
     if one.decoding > 0:
-        compute_s = (
-            machine.token_compute_s * one.decoding
-            + machine.context_compute_s_per_token * one.context_tokens
-            + prefill_s
-        )
-        step_s = max(decode_s, machine.fixed_s + compute_s + machine.sequence_s * one.decoding)
+        more_s = linear_s(state, one.decoding, tokens) - linear_s(state, one.decoding, 0)
+        step_s = decode_s + more_s + pairs_s
     else:
-        step_s = machine.fixed_s + max(machine.weights_read_s + machine.experts_read_s, prefill_s)
+        read_s = machine.weights_read_s + machine.experts_read_s
+        step_s = machine.fixed_s + max(read_s, tokens * machine.prefill_token_s) + pairs_s
     one.first_s, one.first_slope_s = step_s, 0.0
     one.second_s, one.second_slope_s, one.bend = step_s, 0.0, 1 << 62
     one.steps = 1

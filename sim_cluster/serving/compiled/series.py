@@ -22,25 +22,30 @@ def prepare_run(state: State, one: Record) -> None:
     machine = state.machine
     sequences, growth = one.decoding, one.decoding * machine.tokens_per_step
     read_s = (
-        machine.weights_read_s
-        + machine.experts_read_s * state.touched_share[sequences]
-        + machine.kv_read_s_per_token * one.context_tokens
+        machine.kv_read_s_per_token * one.context_tokens
         + machine.window_read_s_per_token * one.window_context_tokens
     )
     inside = one.growing * machine.tokens_per_step
     read_slope_s = machine.kv_read_s_per_token * growth + machine.window_read_s_per_token * inside
-    compute_s = (
-        machine.token_compute_s * sequences
-        + machine.context_compute_s_per_token * one.context_tokens
-    )
+    compute_s = machine.context_compute_s_per_token * one.context_tokens
     compute_slope_s = machine.context_compute_s_per_token * growth
-    rest_s = machine.fixed_s + machine.sequence_s * sequences
+    rest_s = machine.fixed_s + machine.sequence_s * sequences + linear_s(state, sequences, 0)
     if read_s >= compute_s:
         set_lines(one, read_s, read_slope_s, compute_s, compute_slope_s)
     else:
         set_lines(one, compute_s, compute_slope_s, read_s, read_slope_s)
     one.first_s += rest_s
     one.second_s += rest_s
+
+
+@compiled
+def linear_s(state: State, sequences: int, prefill_tokens: int) -> float:
+    """Linear layers of a step: weights are read once, and multiply every token. [s]"""
+    machine = state.machine
+    read_s = machine.weights_read_s + machine.experts_read_s * state.touched_share[sequences]
+    return max(
+        read_s, machine.token_compute_s * sequences + machine.prefill_token_s * prefill_tokens
+    )
 
 
 @compiled
