@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from fleetline.model.hardware import Accelerator
+
 Provider = Literal["gpu-operator", "gke", "karpenter", "amd", "cpu"]
 
 SIMULATED_LABEL: Final = "sim.fleetline.dev/simulated"
@@ -71,6 +73,13 @@ def read_node_specs(path: Path) -> list[NodeSpec]:
                 f"got {', '.join(sorted(unknown))}"
             )
     return [NodeSpec(**one) for one in raw]
+
+
+def carried_by(spec: NodeSpec) -> Accelerator | None:
+    """Look up what these nodes carry; None for nodes without accelerators."""
+    if spec.provider == "cpu":
+        return None
+    return catalog.accelerator(spec.accelerator).accelerator
 
 
 def manifest(spec: NodeSpec, name: str) -> dict[str, Any]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim_cluster.api_client import ApiClient
 from sim_cluster.informer import Informer
-from sim_cluster.nodes import catalog, discovery
+from sim_cluster.nodes import discovery
 from sim_cluster.nodes.addresses import AddressBook
+from sim_cluster.nodes.background import Background
 from sim_cluster.nodes.breakage import Faults
 from sim_cluster.nodes.clock import LiveClock
 from sim_cluster.nodes.control_server import control_server
@@ -27,14 +26,11 @@ from sim_cluster.traffic.endpoints import Endpoints, SelectedPods, slices_select
 from sim_cluster.traffic.router import Router
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
-    from fleetline.model.hardware import Accelerator
     from sim_cluster.informer import Key
-    from sim_cluster.nodes.node_specs import NodeSpec
+    from sim_cluster.nodes.node_specs import NodeSpec, carried_by
     from sim_cluster.nodes.pod_status import SimulatedPod
-
-_LOG = logging.getLogger(__name__)
 
 DEFAULT_STARTUP = "2s"
 MOST_LISTENERS = 500
@@ -63,7 +59,7 @@ class Simulation:
         self.keeper = NodeKeeper(client, renewal_s=renewal_s)
         self._seed = seed
         self._informer = Informer(client, PODS)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         addresses = AddressBook(most_sockets=most_listeners)
         self._servers = PodServers(self.pool, addresses)
         self.lifecycle = Lifecycle(
@@ -95,7 +91,7 @@ class Simulation:
 
     def adopt(self, nodes: Iterable[str]) -> None:
         """Let the pods of registered nodes live."""
-        self.kubelet.adopt({name: _carried(self.keeper.spec_of(name)) for name in nodes})
+        self.kubelet.adopt({name: carried_by(self.keeper.spec_of(name)) for name in nodes})
 
     async def router(
         self,
@@ -137,7 +133,7 @@ class Simulation:
         )
         endpoints = Endpoints()
         slices.on_change(endpoints.take)
-        self._spawn(slices.run())
+        self._background.spawn(slices.run())
         await slices.synced.wait()
         return endpoints
 
@@ -174,33 +170,15 @@ class Simulation:
         await self._servers.start()
         try:
             async with control_server(self, port=control_port) as self.url:
-                self._spawn(self._informer.run())
-                self._spawn(self.keeper.renew())
-                self._spawn(self.pool.run(self.clock))
+                self._background.spawn(self._informer.run())
+                self._background.spawn(self.keeper.renew())
+                self._background.spawn(self.pool.run(self.clock))
                 for _ in range(WORKERS):
-                    self._spawn(self.kubelet.work())
+                    self._background.spawn(self.kubelet.work())
                 yield
         finally:
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._background.stop()
             await self._servers.stop()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.error("a part of the simulation has died", exc_info=error)
-
-
-def _carried(spec: NodeSpec) -> Accelerator | None:
-    if spec.provider == "cpu":
-        return None
-    return catalog.accelerator(spec.accelerator).accelerator
 
 
 @contextlib.asynccontextmanager
