@@ -17,6 +17,7 @@ from sim_cluster.nodes.control_server import control_server
 from sim_cluster.nodes.kubelet import WORKERS, Kubelet
 from sim_cluster.nodes.lifecycle import Lifecycle
 from sim_cluster.nodes.node_keeper import RENEWAL_S, NodeKeeper
+from sim_cluster.nodes.node_specs import carried_by
 from sim_cluster.nodes.pod_servers import PodServers
 from sim_cluster.nodes.pool import ReplicaPool
 from sim_cluster.nodes.startup import parse_startup_time
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from sim_cluster.informer import Key
-    from sim_cluster.nodes.node_specs import NodeSpec, carried_by
+    from sim_cluster.nodes.node_specs import NodeSpec
     from sim_cluster.nodes.pod_status import SimulatedPod
 
 DEFAULT_STARTUP = "2s"
