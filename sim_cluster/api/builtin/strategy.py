@@ -1,0 +1,100 @@
+"""How each built-in kind is written: what a client may set through which URL."""
+
+from sim_cluster.api.builtin import admission
+from sim_cluster.api.builtin.defaults import fill_defaults
+from sim_cluster.api.builtin.validation import errors_of, immutable_errors
+from sim_cluster.api.calls import Call
+from sim_cluster.api.errors import Json, invalid
+from sim_cluster.api.storage import Storage
+
+
+def prepare_create(call: Call, obj: Json, storage: Storage) -> None:
+    """Defaults, admission and checks of a new object."""
+    resource = call.resource
+    group, plural = resource.group, resource.plural
+    fill_defaults(group, plural, obj)
+    if plural == "nodes":
+        pass  # a kubelet registers its node with status
+    elif plural == "pods":
+        admission.admit_pod(storage, obj)
+        quality = admission.quality_of_service(obj["spec"])
+        obj["status"] = {"phase": "Pending", "qosClass": quality}
+    elif plural == "namespaces":
+        obj["status"] = {"phase": "Active"}
+        finalizers = obj["spec"].setdefault("finalizers", [])
+        if "kubernetes" not in finalizers:
+            finalizers.append("kubernetes")
+    elif plural == "services":
+        obj["status"] = {"loadBalancer": {}}
+        admission.allocate_service_address(storage, obj)
+    elif plural == "persistentvolumeclaims":
+        obj["status"] = {"phase": "Pending"}
+    elif "status" in resource.subresources:
+        obj["status"] = {}
+    if plural == "horizontalpodautoscalers":
+        obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
+    if plural == "replicasets":
+        obj["status"] = {"replicas": 0}
+    call.warnings.extend(admission.warnings_for(plural))
+    errors = errors_of(group, plural, resource.kind, obj)
+    if errors:
+        raise invalid(group, resource.kind, obj["metadata"]["name"], errors)
+
+
+def prepare_update(call: Call, obj: Json, old: Json, storage: Storage) -> None:
+    """Defaults and checks of a changed object; `status` and the rest are kept apart."""
+    resource = call.resource
+    group, plural = resource.group, resource.plural
+    if call.subresource == "status":
+        _keep_all_but_status(obj, old)
+        return
+    if "status" in resource.subresources:
+        if "status" in old:
+            obj["status"] = old["status"]
+        else:
+            obj.pop("status", None)
+    if plural == "namespaces" and call.subresource != "finalize":
+        obj["spec"] = old["spec"]
+    if plural == "services":
+        _keep_addresses(obj, old)
+    if plural == "pods":
+        for name in ("nodeName", "priority", "preemptionPolicy", "tolerations"):
+            if name in old["spec"]:
+                obj["spec"].setdefault(name, old["spec"][name])
+    fill_defaults(group, plural, obj)
+    if plural == "services":
+        admission.allocate_service_address(storage, obj)
+    errors = errors_of(group, plural, resource.kind, obj)
+    errors += immutable_errors(group, plural, obj, old)
+    if errors:
+        raise invalid(group, resource.kind, obj["metadata"]["name"], errors)
+
+
+def _keep_all_but_status(obj: Json, old: Json) -> None:
+    for name in list(obj):
+        if name not in {"metadata", "status", "kind", "apiVersion"} and name not in old:
+            del obj[name]
+    for name, value in old.items():
+        if name not in {"metadata", "status"}:
+            obj[name] = value
+    kept = ("ownerReferences", "finalizers")
+    for name in kept:
+        if name in old["metadata"]:
+            obj["metadata"][name] = old["metadata"][name]
+        else:
+            obj["metadata"].pop(name, None)
+
+
+def _keep_addresses(obj: Json, old: Json) -> None:
+    spec, before = obj.setdefault("spec", {}), old["spec"]
+    if spec.get("type") == "ExternalName":
+        return
+    for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if not spec.get(name) and before.get(name):
+            spec[name] = before[name]
+    ports = {port.get("port"): port for port in before.get("ports") or ()}
+    if spec.get("type") in {"NodePort", "LoadBalancer"}:
+        for port in spec.get("ports") or ():
+            known = ports.get(port.get("port"), {})
+            if not port.get("nodePort") and known.get("nodePort"):
+                port["nodePort"] = known["nodePort"]

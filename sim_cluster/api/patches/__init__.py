@@ -1,0 +1,1 @@
+"""Ways to change an object without sending all of it."""

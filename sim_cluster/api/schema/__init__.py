@@ -1,0 +1,1 @@
+"""What an object may look like: its schema, and what follows from it."""

@@ -1,0 +1,237 @@
+"""
+CEL rules of CRDs (`x-kubernetes-validations`), evaluated by Google's CEL.
+
+Each place of a schema that has rules is compiled once. Messages are those of the real API server.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from cel_expr_python import cel
+
+from sim_cluster.api.errors import Json, cause
+from sim_cluster.api.schema.cel_library import environment
+from sim_cluster.api.schema.structural import Node
+from sim_cluster.api.schema.validation import shown
+
+_REASONS = {
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueRequired": "Required value",
+    "FieldValueDuplicate": "Duplicate value",
+}
+_OLD = re.compile(r"\boldSelf\b")
+
+
+class CompileError(Exception):
+    """A rule that is not CEL."""
+
+
+@lru_cache(maxsize=2048)
+def _compiled(expression: str) -> Any:
+    try:
+        return environment().compile(expression)
+    except Exception as error:
+        raise CompileError(str(error)) from error
+
+
+class Rule:
+    """One rule of one place."""
+
+    __slots__ = ("_field", "_message", "_program", "_reason", "_rule", "_said", "is_optional")
+
+    def __init__(self, raw: Json) -> None:
+        self._rule: str = raw["rule"]
+        self.is_optional = bool(raw.get("optionalOldSelf"))
+        self._program = _compiled(self._text_of(self._rule))
+        expression = raw.get("messageExpression")
+        self._message = _compiled(self._text_of(expression)) if expression else None
+        self._said: str = (raw.get("message") or "").strip()
+        self._reason: str = raw.get("reason") or "FieldValueInvalid"
+        self._field: str = raw.get("fieldPath") or ""
+
+    def _text_of(self, expression: str) -> str:
+        """The expression; an optional `oldSelf` is written out as CEL's optional value."""
+        if not self.is_optional:
+            return expression.strip()
+        optional = "(hasOldSelf ? optional.of(oldSelf) : optional.none())"
+        return _OLD.sub(optional, expression.strip())
+
+    @property
+    def needs_old(self) -> bool:
+        """Whether it compares with the state before."""
+        return bool(_OLD.search(self._rule))
+
+    def error(self, path: str, value: Any, variables: Json) -> Json | None:
+        """The field error when the rule does not hold."""
+        outcome = _evaluate(self._program, variables)
+        if outcome is True:
+            return None
+        where = f"{path}{self._field}" if path else self._field.lstrip(".")
+        if outcome is not False:
+            detail = f"{outcome} evaluating rule: {self._said or self._rule.strip()}"
+            text = f'Invalid value: "{_type_name(value)}": {detail}'
+            return cause("FieldValueInvalid", path or "<nil>", text)
+        detail = self._said or f"failed rule: {self._rule.strip()}"
+        if self._message is not None:
+            made = _evaluate(self._message, variables)
+            if isinstance(made, str) and made.strip() and "\n" not in made:
+                detail = made.strip()
+        return cause(self._reason, where or "<nil>", self._text(value, detail))
+
+    def _text(self, value: Any, detail: str) -> str:
+        words = _REASONS[self._reason]
+        if self._reason in {"FieldValueForbidden", "FieldValueRequired"}:
+            return f"{words}: {detail}"
+        if isinstance(value, (dict, list)):
+            text = words
+        else:
+            text = f"{words}: {shown(value)}"
+        return text if self._reason == "FieldValueDuplicate" else f"{text}: {detail}"
+
+
+def _type_name(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = {dict: "object", list: "array", str: "string", int: "integer", float: "number"}
+    return names.get(type(value), "object")
+
+
+def _evaluate(program: Any, variables: Json) -> Any:
+    """The plain result, or the error's text when it cannot be evaluated."""
+    try:
+        value = program.eval(data=variables)
+        if value.type() == cel.Type.ERROR:
+            return _error_text(str(value.value()))
+        return value.plain_value()
+    except Exception as error:  # noqa: BLE001 - foreign: any failure is "not evaluated"
+        return _error_text(str(error))
+
+
+def _error_text(text: str) -> str:
+    match = re.search(r"Key not found in map\s*:?\s*'?\"?(\w+)", text, re.IGNORECASE)
+    return f"no such key: {match[1]}" if match else text
+
+
+_RESERVED = frozenset(
+    {
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for",
+        "function", "if", "import", "let", "loop", "package", "namespace", "return", "var",
+        "void", "while",
+    }
+)  # fmt: skip
+
+
+def escape_name(name: str) -> str:
+    """A property name as rules must write it."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    for mark, written in (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"),
+                          ("/", "__slash__")):
+        name = name.replace(mark, written)
+    return name
+
+
+def escaped(value: Any, node: Node | None) -> Any:
+    """A value with its property names as rules write them; keys of maps stay as they are."""
+    if isinstance(value, dict):
+        is_map = node is not None and node.is_map
+        return {
+            (key if is_map else escape_name(key)): escaped(
+                member, node.member(key) if node is not None else None
+            )
+            for key, member in value.items()
+        }
+    if isinstance(value, list):
+        items = node.items if node is not None else None
+        return [escaped(item, items) for item in value]
+    if isinstance(value, int) and node is not None and node.kind == "number":
+        return float(value)
+    if isinstance(value, str) and node is not None:
+        return typed_string(value, node.schema.get("format", ""))
+    return value
+
+
+def typed_string(value: str, form: str) -> Any:
+    """A string of format `duration` or `date-time` as CEL sees it."""
+    if form == "duration":
+        return environment().compile("duration(x)").eval(data={"x": value}).plain_value()
+    if form in {"date-time", "datetime"}:
+        return environment().compile("timestamp(x)").eval(data={"x": value}).plain_value()
+    return value
+
+
+@lru_cache(maxsize=4096)
+def _rules_of(node: Node) -> tuple[Rule, ...]:
+    return tuple(Rule(raw) for raw in node.schema.get("x-kubernetes-validations") or ())
+
+
+def has_rules(node: Node) -> bool:
+    """Whether any place at or below a node has rules."""
+    return any(True for _ in _places_with_rules(node, 0))
+
+
+def _places_with_rules(node: Node, depth: int) -> Iterator[Node]:
+    if node.ref or depth > 40:
+        return
+    if node.schema.get("x-kubernetes-validations"):
+        yield node
+    children = [node.member(name) for name in node.property_names]
+    for child in [*children, node.items, node.values]:
+        if child is not None:
+            yield from _places_with_rules(child, depth + 1)
+
+
+def compile_all(node: Node) -> None:
+    """Compile every rule below a node; raises CompileError."""
+    for place in _places_with_rules(node, 0):
+        _rules_of(place)
+
+
+def evaluate(obj: Any, node: Node, old: Any = None, path: str = "") -> list[Json]:
+    """Field errors of all rules that do not hold; `old` is the state before an update."""
+    errors: list[Json] = []
+    _evaluate_place(obj, node, old, path, errors)
+    return errors
+
+
+def _evaluate_place(
+    value: Any, node: Node, old: Any, path: str, errors: list[Json]
+) -> None:
+    if value is None or node.ref:
+        return
+    rules = _rules_of(node)
+    if rules:
+        variables: Json = {"self": escaped(value, node), "hasOldSelf": old is not None}
+        variables["oldSelf"] = escaped(old, node) if old is not None else None
+        for rule in rules:
+            if rule.needs_old and old is None and not rule.is_optional:
+                continue
+            error = rule.error(path, value, variables)
+            if error is not None:
+                errors.append(error)
+    if isinstance(value, dict):
+        for key, member in value.items():
+            child = node.member(key)
+            if child is not None:
+                before = old.get(key) if isinstance(old, dict) else None
+                where = f"{path}.{key}" if path else key
+                if node.is_map:
+                    where = f"{path}[{key}]"
+                _evaluate_place(member, child, before, where, errors)
+    elif isinstance(value, list) and node.items is not None:
+        for index, item in enumerate(value):
+            before = _counterpart(item, node, old)
+            _evaluate_place(item, node.items, before, f"{path}[{index}]", errors)
+
+
+def _counterpart(item: Any, node: Node, old: Any) -> Any:
+    """The same item of a keyed list before the update; lists without keys have none."""
+    if node.list_type != "map" or not isinstance(old, list):
+        return None
+    for candidate in old:
+        if all(candidate.get(key) == item.get(key) for key in node.list_keys):
+            return candidate
+    return None
