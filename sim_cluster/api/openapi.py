@@ -19,8 +19,10 @@ _PATCHES = (
     "application/apply-patch+yaml",
     "application/json-patch+json",
     "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
 )
+_STRATEGIC = "application/strategic-merge-patch+json"
+"""Offered for built-in kinds only; kubectl looks here before it sends one."""
+
 
 
 def paths(registry: Registry) -> Json:
@@ -135,7 +137,8 @@ def _operations(resource: Resource, name: str) -> Json:
             "x-kubernetes-group-version-kind": _gvk(resource),
         }
 
-    patch = {media: {"schema": {"type": "object"}} for media in _PATCHES}
+    media_types = _PATCHES if resource.custom is not None else (*_PATCHES, _STRATEGIC)
+    patch = {media: {"schema": {"type": "object"}} for media in media_types}
     found: Json = {}
     if "create" in resource.verbs:
         found[path] = {"post": operation("post", content)}
