@@ -43,30 +43,30 @@ class Efficiency:
     How much of the data sheet a serving engine reaches, and what a step costs besides.
 
     The defaults are pooled over H100, H200 and B200: fitted to 1,323 published online rows
-    (operator/docs/model.md, section "Step time").
+    and 222 saturated ones (operator/docs/model.md, section "Step time").
     """
 
-    bandwidth: float = 0.885
+    bandwidth: float = 0.88
     """Share of peak memory bandwidth that reading weights reaches. 0..1"""
     kv_bandwidth: float = 0.77
     """Share of peak memory bandwidth that reading the KV cache reaches. 0..1"""
-    compute: float = 0.70
-    """Share of peak arithmetic that decode reaches. 0..1"""
-    prefill: float = 0.675
+    compute: float = 0.46
+    """Share of peak arithmetic that the narrow matrices of decode reach. 0..1"""
+    prefill: float = 0.72
     """Share of peak arithmetic that prefill reaches. 0..1"""
-    expert_compute: float = 0.78
+    expert_compute: float = 1.0
     """What grouped matrices of experts reach of `compute`. 0..1"""
-    expert_prefill: float = 0.174
+    expert_prefill: float = 0.19
     """What routing and grouped matrices of experts leave of `prefill`. 0..1"""
-    layer_s: float = 47.6e-6
+    layer_s: float = 50e-6
     """Fixed time of one layer in one step: launches, norms, small kernels. [s]"""
-    parallel_layer_s: float = 15.9e-6
+    parallel_layer_s: float = 15e-6
     """What tensor parallelism adds to it: the all-reduces of a small message. [s]"""
-    expert_layer_s: float = 40.2e-6
+    expert_layer_s: float = 42e-6
     """What a layer of experts adds to it: routing, sorting, more kernels. [s]"""
-    latent_layer_s: float = 20.3e-6
+    latent_layer_s: float = 20e-6
     """What multi-head latent attention adds to it: its low-rank projections. [s]"""
-    sequence_s: float = 28.5e-6
+    sequence_s: float = 23e-6
     """Host-side time of one running sequence in one step: sampling, detokenizing. [s]"""
 
 
