@@ -3,13 +3,13 @@
 from typing import Any
 
 from sim_cluster.api.calls import Call
-from sim_cluster.api.errors import Json, bad_request, invalid
+from sim_cluster.api.errors import Json, bad_request, cause, invalid
 from sim_cluster.api.resources import Resource
 from sim_cluster.api.schema import cel
 from sim_cluster.api.schema.defaulting import apply_defaults
 from sim_cluster.api.schema.pruning import drop_nulls, prune
 from sim_cluster.api.schema.structural import Node
-from sim_cluster.api.schema.validation import json_type, list_errors, validate
+from sim_cluster.api.schema.validation import BLOCKING, json_type, list_errors, validate
 
 NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing"
@@ -82,11 +82,10 @@ def complete_custom(resource: Resource, obj: Json, node: Node, old: Json | None)
     """Default a custom object and check it: schema first, then its CEL rules."""
     apply_defaults(obj, node)
     errors = validate(obj, node) + list_errors(obj, node)
-    if errors and cel.has_rules(node):
-        errors.append({"reason": "FieldValueInvalid", "message": f"Invalid value: null: {NOT_CHECKED}",
-                       "field": "<nil>"})
-    elif not errors:
-        errors = cel.evaluate(obj, node, old)
+    if not any(error["reason"] in BLOCKING for error in errors):
+        errors += cel.evaluate(obj, node, old)
+    elif cel.has_rules(node):
+        errors.append(cause("FieldValueInvalid", "<nil>", f"Invalid value: null: {NOT_CHECKED}"))
     if old is not None and errors:
         errors = _not_ratcheted(errors, obj, old)
     if errors:

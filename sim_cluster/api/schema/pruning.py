@@ -45,13 +45,12 @@ def _prune_object(value: Json, node: Node, path: str, unknown: list[str]) -> Non
 
 
 def drop_nulls(value: Any, node: Node) -> None:
-    """Remove nulls where the schema does not allow them, so that defaults can take their place."""
+    """Remove nulls that the schema does not allow: they count as absent, and are defaulted."""
     if isinstance(value, dict):
         for key in list(value):
             child = node.member(key)
             if value[key] is None and child is not None and not child.is_nullable:
-                if child.has_default or node.ref or child.ref:
-                    del value[key]
+                del value[key]
             elif child is not None and isinstance(value[key], (dict, list)):
                 drop_nulls(value[key], child)
     elif isinstance(value, list) and node.items is not None:

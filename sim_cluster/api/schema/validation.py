@@ -23,6 +23,9 @@ TOO_LONG, TOO_MANY, TYPE_INVALID = (
 )
 FORBIDDEN, TOO_FEW = "FieldValueForbidden", "FieldValueTooFew"
 
+BLOCKING = frozenset({REQUIRED, UNSUPPORTED, TOO_LONG, TOO_MANY, TYPE_INVALID})
+"""Errors after which CEL rules are not evaluated (`hasBlockingErr` of apiextensions-apiserver)."""
+
 
 def shown(value: Any) -> str:
     """A value as messages show it."""
@@ -42,7 +45,9 @@ def invalid_value(path: str, value: Any, detail: str) -> Json:
 
 @lru_cache(maxsize=1024)
 def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text.replace(r"\z", r"\Z"))
+    """Compile as Go does: there `$` is the end of the text, not also before a last line break."""
+    ends = text.endswith("$") and not text.endswith(r"\$")
+    return re.compile((text[:-1] + r"\Z" if ends else text).replace(r"\z", r"\Z"))
 
 
 def validate(value: Any, node: Node, path: str = "") -> list[Json]:
