@@ -426,6 +426,14 @@ def test_what_yaml_makes_of_a_word_is_refused_where_it_stands(
     assert field in output or "json: unsupported value: +Inf" in output
 
 
+def test_nulls_count_as_absent_and_are_defaulted(kubectl: Kubectl):
+    spec = {**FLEET["spec"], "mode": None, "model": None, "engine": {"maxSequences": None}}
+
+    code, output = kubectl.create({**FLEET, "spec": spec})
+
+    assert code == 0, output
+
+
 def test_a_fleet_without_a_spec_is_refused(kubectl: Kubectl):
     code, output = kubectl.create({**FLEET, "spec": None})
 
