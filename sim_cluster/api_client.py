@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import time
+import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
@@ -33,8 +36,7 @@ _REQUESTS_AT_ONCE = 64
 _REQUEST_TIMEOUT_S = 30.0
 _TRIES_WHEN_THROTTLED = 5
 _PAGE_SIZE = 1000
-# The event loop needs a few turns after the last close until the sockets are gone.
-_TURNS_TO_CLOSE = 5
+_FAREWELL_S, _POLL_S = 2.0, 0.002
 
 
 class ApiError(Exception):
@@ -54,6 +56,7 @@ class ApiClient:
         self._connection = connection
         self._user_agent = user_agent
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._slots = asyncio.Semaphore(_REQUESTS_AT_ONCE)
 
     @classmethod
@@ -67,7 +70,9 @@ class ApiClient:
             headers["Authorization"] = f"Bearer {self._connection.token}"
         self._session = aiohttp.ClientSession(
             headers=headers,
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._connection.ssl_context or True),
+            connector=aiohttp.TCPConnector(
+                limit=0, ssl=self._connection.ssl_context or True, socket_factory=self._socket
+            ),
             timeout=aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_S),
         )
         return self
@@ -80,8 +85,7 @@ class ApiClient:
     ) -> None:
         if self._session is not None:
             await self._session.close()
-            for _ in range(_TURNS_TO_CLOSE):
-                await asyncio.sleep(0)
+            await self._until_closed()
 
     async def get(
         self,
@@ -217,15 +221,24 @@ class ApiClient:
             if answer.status >= 400:
                 raise _error(answer.status, await answer.read())
             rest = b""
-            try:
-                async for chunk in answer.content.iter_any():
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        if line.strip():
-                            yield json.loads(line)
-            finally:  # no TLS farewell: nobody may be left to wait for its answer
-                if answer.connection is not None and answer.connection.transport is not None:
-                    answer.connection.transport.abort()
+            async for chunk in answer.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        yield json.loads(line)
+
+    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        made = socket.socket(address[0], address[1], address[2])
+        self._sockets.add(made)
+        return made
+
+    async def _until_closed(self) -> None:
+        """Wait for connections that were cut short and still say goodbye to the server."""
+        deadline_s = time.monotonic() + _FAREWELL_S
+        while any(each.fileno() >= 0 for each in self._sockets):  # noqa: ASYNC110 (no event tells)
+            if time.monotonic() > deadline_s:
+                return
+            await asyncio.sleep(_POLL_S)
 
     def _open(
         self,

@@ -140,7 +140,8 @@ class Deployments:
     async def _set_revision(self, deployment: Object, revision: int) -> None:
         if versions.revision(deployment) != revision:
             changes = {"metadata": {"annotations": {versions.REVISION: str(revision)}}}
-            await self._view.patch(DEPLOYMENTS, key_of(deployment), changes)
+            # Through `status`, because annotations written the other way count as a new generation.
+            await self._view.patch(DEPLOYMENTS, key_of(deployment), changes, subresource="status")
 
     async def _resize(
         self, deployment: Object, each: Object, replicas: int, bounds: rollout.Bounds
