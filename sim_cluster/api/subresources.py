@@ -117,7 +117,6 @@ def bind(call: Call, writer: Writer, binding: Json) -> Json:
         }
     )
     if not call.is_dry_run:
-        obj["metadata"]["generation"] = obj["metadata"].get("generation", 0) + 1
         writer.state.write(call.resource, obj, "MODIFIED")
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 

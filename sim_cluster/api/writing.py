@@ -140,7 +140,8 @@ class Writer:
         if clears_managers:
             obj["metadata"].pop("managedFields", None)
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        self._bump_generation(resource, obj, old)
+        if call.subresource != "status":
+            self._bump_generation(resource, obj, old)
         if obj == old:
             return old
         if call.is_dry_run:
