@@ -1,0 +1,352 @@
+"""Custom resources: schema, defaults, pruning, strictness, CEL."""
+
+from typing import Any
+
+import pytest
+
+from tests.conformance.client import Client, Json
+from tests.conformance.conftest import eventually
+from tests.conformance.manifests import crd, widget
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def test_defaults_are_filled(api: Client, widgets: str) -> None:
+    spec = api.post(widgets, widget(parts=[{"name": "a"}])).body["spec"]
+
+    assert spec["replicas"] == 1
+    assert spec["parts"] == [{"name": "a", "size": 7}]
+
+
+def test_null_takes_the_default(api: Client, widgets: str) -> None:
+    assert api.post(widgets, widget(replicas=None)).body["spec"]["replicas"] == 1
+
+
+def test_unknown_fields_are_dropped(api: Client, widgets: str) -> None:
+    spec = api.post(widgets, widget(unknown=1)).body["spec"]
+
+    assert "unknown" not in spec
+
+
+def test_unknown_fields_are_kept_where_the_schema_says_so(api: Client, widgets: str) -> None:
+    spec = api.post(widgets, widget(free={"a": {"b": [1]}})).body["spec"]
+
+    assert spec["free"] == {"a": {"b": [1]}}
+
+
+def test_unknown_fields_are_warned_of(api: Client, widgets: str) -> None:
+    reply = api.post(widgets, widget(unknown=1))
+
+    assert reply.code == 201
+    assert 'unknown field \\"spec.unknown\\"' in reply.warnings
+
+
+def test_unknown_fields_can_be_ignored(api: Client, widgets: str) -> None:
+    reply = api.post(widgets, widget(unknown=1), params={"fieldValidation": "Ignore"})
+
+    assert (reply.code, reply.warnings) == (201, "")
+
+
+def test_unknown_fields_can_be_refused(api: Client, widgets: str) -> None:
+    reply = api.post(widgets, widget(unknown=1), params={"fieldValidation": "Strict"})
+
+    assert (reply.code, reply.reason) == (400, "BadRequest")
+    assert reply.message == (
+        'Widget in version "v1" cannot be handled as a Widget:'
+        ' strict decoding error: unknown field "spec.unknown"'
+    )
+
+
+def test_unknown_fields_of_list_items_are_told_with_their_index(
+    api: Client, widgets: str
+) -> None:
+    body = widget(parts=[{"name": "a", "nope": 1}])
+
+    reply = api.post(widgets, body, params={"fieldValidation": "Strict"})
+
+    assert 'unknown field "spec.parts[0].nope"' in reply.message
+
+
+def test_duplicate_fields_can_be_refused(api: Client, widgets: str) -> None:
+    body = (
+        '{"apiVersion":"conformance.fleetline.dev/v1","kind":"Widget","metadata":{"name":"w"},'
+        '"spec":{"color":"red","color":"blue"}}'
+    )
+
+    reply = api.post(widgets, body, params={"fieldValidation": "Strict"})
+
+    assert reply.code == 400
+    assert 'duplicate field "spec.color"' in reply.message
+
+
+def test_unknown_fields_of_a_built_in_kind_can_be_refused(api: Client, namespace: str) -> None:
+    body = {"metadata": {"name": "c"}, "dta": {}}
+
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    reply = api.post(path, body, params={"fieldValidation": "Strict"})
+
+    assert reply.code == 400
+    assert 'strict decoding error: unknown field "dta"' in reply.message
+
+
+def test_a_strict_patch_refuses_unknown_fields(api: Client, widgets: str) -> None:
+    api.post(widgets, widget())
+
+    reply = api.patch(
+        f"{widgets}/w", {"spec": {"nope": 1}}, params={"fieldValidation": "Strict"}
+    )
+
+    assert reply.code == 422
+    assert 'strict decoding error: unknown field "spec.nope"' in reply.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        pytest.param(
+            {"color": "green"}, "spec.color",
+            'Unsupported value: "green": supported values: "red", "blue", "fixed"',
+            id="a value outside the enum",
+        ),
+        pytest.param(
+            {"replicas": -1}, "spec.replicas",
+            "Invalid value: -1: spec.replicas in body should be greater than or equal to 0",
+            id="a number below the minimum",
+        ),
+        pytest.param(
+            {"max": 101}, "spec.max",
+            "Invalid value: 101: spec.max in body should be less than or equal to 100",
+            id="a number above the maximum",
+        ),
+        pytest.param(
+            {"replicas": "many"}, "spec.replicas",
+            'Invalid value: "string": spec.replicas in body must be of type integer: "string"',
+            id="a text for a number",
+        ),
+        pytest.param(
+            {"replicas": 1.5}, "spec.replicas",
+            'Invalid value: "number": spec.replicas in body must be of type integer: "number"',
+            id="a fraction for a whole number",
+        ),
+        pytest.param(
+            {"code": "UPPER"}, "spec.code",
+            'Invalid value: "UPPER": spec.code in body should match \'^[a-z]+$\'',
+            id="a text that does not match",
+        ),
+        pytest.param(
+            {"code": "abcdef"}, "spec.code", "Too long: may not be more than 5 bytes",
+            id="a text that is too long",
+        ),
+        pytest.param(
+            {"code": "a"}, "spec.code",
+            'Invalid value: "a": spec.code in body should be at least 2 chars long',
+            id="a text that is too short",
+        ),
+        pytest.param(
+            {"parts": [{"name": n} for n in "abcd"]}, "spec.parts",
+            "Too many: 4: must have at most 3 items",
+            id="a list that is too long",
+        ),
+        pytest.param(
+            {"parts": [{}]}, "spec.parts[0].name", "Required value",
+            id="an item without a required field",
+        ),
+        pytest.param(
+            {"labels": {"a": "1", "b": "2", "c": "3", "d": "4"}}, "spec.labels",
+            "Too many: 4: must have at most 3 items",
+            id="a map that is too large",
+        ),
+        pytest.param(
+            {"parts": [{"name": "a"}, {"name": "a"}]}, "spec.parts[1]",
+            'Duplicate value: {"name":"a"}',
+            id="two items of one key",
+        ),
+        pytest.param(
+            {"tags": ["x", "x"]}, "spec.tags[1]", 'Duplicate value: "x"',
+            id="two equal members of a set",
+        ),
+    ],
+)
+def test_the_schema_refuses(
+    api: Client, widgets: str, spec: Json, field: str, message: str
+) -> None:
+    reply = api.post(widgets, widget(**spec))
+
+    assert (reply.code, reply.reason) == (422, "Invalid")
+    assert (reply.causes[0]["field"], reply.causes[0]["message"]) == (field, message)
+    assert reply.message.startswith('Widget.conformance.fleetline.dev "w" is invalid: ')
+
+
+def test_a_missing_required_field_is_named(api: Client, widgets: str) -> None:
+    body = widget()
+    del body["spec"]["color"]
+
+    reply = api.post(widgets, body)
+
+    assert "spec.color: Required value" in reply.message
+
+
+def test_rules_wait_for_a_valid_object(api: Client, widgets: str) -> None:
+    reply = api.post(widgets, widget(color="green", replicas=5, max=2))
+
+    assert "some validation rules were not checked because the object was invalid" in reply.message
+    assert "replicas must be <= max" not in reply.message
+
+
+def test_a_number_or_a_text_is_either(api: Client, widgets: str) -> None:
+    assert api.post(widgets, widget("one", memory=1)).code == 201
+    assert api.post(widgets, widget("two", memory="1Gi")).code == 201
+    assert api.post(widgets, widget("three", memory=True)).code == 422
+
+
+def test_a_rule_across_fields_is_checked(api: Client, widgets: str) -> None:
+    reply = api.post(widgets, widget(replicas=5, max=2))
+
+    assert reply.code == 422
+    assert reply.message == (
+        'Widget.conformance.fleetline.dev "w" is invalid:'
+        " spec: Invalid value: replicas must be <= max"
+    )
+    assert reply.causes == [
+        {
+            "reason": "FieldValueInvalid",
+            "message": "Invalid value: replicas must be <= max",
+            "field": "spec",
+        }
+    ]
+
+
+def test_a_rule_can_make_its_own_message(api: Client, widgets: str) -> None:
+    reply = api.post(widgets, widget(timeout="0s"))
+
+    assert reply.message.endswith(
+        'spec.timeout: Invalid value: "0s": timeout must be > 0s, got 0s'
+    )
+
+
+def test_a_rule_that_cannot_be_evaluated_refuses(api: Client, widgets: str) -> None:
+    reply = api.post(widgets, widget(timeout="soon"))
+
+    assert reply.code == 422
+    assert reply.causes[0]["field"] == "spec.timeout"
+    assert "evaluating rule" in reply.message
+
+
+def test_a_transition_rule_compares_with_the_old(api: Client, widgets: str) -> None:
+    assert api.post(widgets, widget(color="fixed")).code == 201
+
+    reply = api.patch(f"{widgets}/w", {"spec": {"color": "red"}})
+
+    assert reply.code == 422
+    assert reply.causes[0] == {
+        "reason": "FieldValueForbidden",
+        "message": "Forbidden: color is fixed",
+        "field": "spec.color",
+    }
+
+
+def test_a_transition_rule_follows_keyed_items(api: Client, widgets: str) -> None:
+    api.post(widgets, widget(parts=[{"name": "a", "size": 3}, {"name": "b", "size": 5}]))
+
+    grown = api.patch(
+        f"{widgets}/w", {"spec": {"parts": [{"name": "b", "size": 6}, {"name": "a", "size": 3}]}}
+    )
+    shrunk = api.patch(f"{widgets}/w", {"spec": {"parts": [{"name": "b", "size": 1}]}})
+
+    assert grown.code == 200
+    assert shrunk.code == 422
+    assert "spec.parts[0]: Invalid value: a part never shrinks" in shrunk.message
+
+
+def _other(name: str, **version: Any) -> Json:
+    body = crd()
+    body["metadata"]["name"] = f"{name}s.other.fleetline.dev"
+    body["spec"]["group"] = "other.fleetline.dev"
+    body["spec"]["names"] = {"plural": f"{name}s", "kind": name.capitalize()}
+    body["spec"]["versions"][0].update(version)
+    return body
+
+
+def test_a_definition_is_completed_and_established(api: Client) -> None:
+    body = _other("gadget")
+    try:
+        spec = api.post(CRDS, body).body["spec"]
+        path = f"{CRDS}/gadgets.other.fleetline.dev"
+        eventually(lambda: api.get(path).body.get("status", {}).get("conditions"))
+        status = api.get(path).body["status"]
+    finally:
+        api.delete(f"{CRDS}/gadgets.other.fleetline.dev")
+
+    assert spec["names"]["singular"] == "gadget"
+    assert spec["names"]["listKind"] == "GadgetList"
+    assert spec["conversion"] == {"strategy": "None"}
+    assert status["storedVersions"] == ["v1"]
+    assert status["acceptedNames"]["kind"] == "Gadget"
+
+
+def test_a_definition_is_named_after_what_it_defines(api: Client) -> None:
+    body = _other("gadget")
+    body["metadata"]["name"] = "wrong.other.fleetline.dev"
+
+    reply = api.post(CRDS, body)
+
+    assert reply.code == 422
+    assert 'must be spec.names.plural+"."+spec.group' in reply.message
+
+
+def test_a_definition_needs_types(api: Client) -> None:
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"properties": {}}}}}
+
+    reply = api.post(CRDS, _other("gadget", schema=schema))
+
+    assert reply.code == 422
+    assert "properties[spec].type: Required value" in reply.message
+
+
+def test_a_definition_with_a_broken_rule_is_refused(api: Client) -> None:
+    rule = {"rule": "self.("}
+    spec = {"type": "object", "x-kubernetes-validations": [rule]}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+
+    reply = api.post(CRDS, _other("gadget", schema=schema))
+
+    assert reply.code == 422
+    assert "x-kubernetes-validations[0].rule" in reply.message
+    assert "compilation failed" in reply.message
+
+
+def test_two_versions_show_the_same_objects(api: Client, namespace: str) -> None:
+    body = _other("gizmo")
+    older = {**body["spec"]["versions"][0], "name": "v1alpha1", "storage": False}
+    body["spec"]["versions"].append(older)
+    try:
+        api.post(CRDS, body)
+        root = "/apis/other.fleetline.dev/{}/namespaces/" + namespace + "/gizmos"
+        eventually(lambda: api.get(root.format("v1alpha1")).code == 200)
+        thing = {"apiVersion": "other.fleetline.dev/v1alpha1", "kind": "Gizmo",
+                 "metadata": {"name": "g"}, "spec": {"color": "red"}}
+        eventually(lambda: api.post(root.format("v1alpha1"), thing).code in (201, 409))
+        older_view = api.get(root.format("v1alpha1") + "/g").body
+        newer_view = api.get(root.format("v1") + "/g").body
+    finally:
+        api.delete(f"{CRDS}/gizmos.other.fleetline.dev")
+
+    assert older_view["apiVersion"] == "other.fleetline.dev/v1alpha1"
+    assert newer_view["apiVersion"] == "other.fleetline.dev/v1"
+    assert older_view["metadata"]["uid"] == newer_view["metadata"]["uid"]
+
+
+def test_objects_go_with_their_definition(api: Client, namespace: str) -> None:
+    body = _other("trinket")
+    path = f"{CRDS}/trinkets.other.fleetline.dev"
+    root = f"/apis/other.fleetline.dev/v1/namespaces/{namespace}/trinkets"
+    api.post(CRDS, body)
+    eventually(lambda: api.get(root).code == 200)
+    thing = {"apiVersion": "other.fleetline.dev/v1", "kind": "Trinket",
+             "metadata": {"name": "t"}, "spec": {"color": "red"}}
+    eventually(lambda: api.post(root, thing).code in (201, 409))
+
+    api.delete(path)
+
+    eventually(lambda: api.get(path).code == 404)
+    eventually(lambda: api.get(f"{root}/t").code == 404)
