@@ -20,6 +20,7 @@ from fleetline.model.latency import time_to_first_token
 from fleetline.model.slots import saturated
 from fleetline.model.loop import observed_loop
 from fleetline.model.replica import Calibration, Replica
+from fleetline.model.roofline import REQUEST_S
 from fleetline.model.workload import Workload
 
 FACTORS: Final = ("step", "sequence", "prefill", "request")
@@ -132,7 +133,7 @@ def apply(replica: Replica, state: CalibrationState) -> Replica:
     """Return the replica with what was learned; unchanged if it was learned for another shape."""
     if state.shape not in ("", shape_of(replica)):
         return replica
-    return replace(replica, calibration=_calibration(replica, np.array(state.log_factors)))
+    return replace(replica, calibration=calibration_of(np.array(state.log_factors), replica))
 
 
 def update(
@@ -221,7 +222,7 @@ def _linearized(
     points = [log_factors, *(log_factors + step * row for row in np.eye(len(FACTORS)))]
     lanes = Lanes.of(
         [
-            (replace(replica, calibration=_calibration(replica, point)), workload, 1.0)
+            (replace(replica, calibration=calibration_of(point, replica)), workload, 1.0)
             for point in points
         ]
     )
@@ -236,18 +237,16 @@ def _linearized(
     return values[0], ((values[1:] - values[0]) / step).T
 
 
-def _calibration(replica: Replica, log_factors: Array) -> Calibration:
-    step, sequence, prefill, request = np.exp(log_factors)
+def calibration_of(log_factors: Array, replica: Replica) -> Calibration:
+    """Factors of a replica from the state vector."""
+    step, sequence, prefill, request = (float(value) for value in np.exp(log_factors))
     outside_s = replica.calibration.request_s
     return Calibration(
-        step=float(step),
-        sequence=float(sequence),
-        prefill=float(prefill),
-        request_s=float(request) * (REQUEST_PRIOR_S if outside_s is None else outside_s),
+        step=step,
+        sequence=sequence,
+        prefill=prefill,
+        request_s=request * (REQUEST_S if outside_s is None else outside_s),
     )
-
-
-REQUEST_PRIOR_S: Final = 0.008
 
 
 def _matrix(state: CalibrationState) -> Array:

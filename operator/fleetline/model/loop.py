@@ -21,8 +21,9 @@ TINY = 1e-12
 ALMOST_ONE = 0.999
 MOST_BUSY = 0.95
 """Share of a step beyond which the convoy's expansion means nothing."""
+BLUNTEST = 1e-3
 SHARPEST = 1e4
-"""Shape of a gamma distribution that is as good as a fixed number."""
+"""Shapes of a gamma distribution that is as good as never anything, and as a fixed number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,9 +206,9 @@ def _extra(
     some = np.maximum(-np.expm1(np.log(room) / filled), TINY)
     total = arrivals * mean(lanes, works)
     square = arrivals * mean(lanes, works * works / parts) + (1.0 - filled) * total * total
-    average = total / some
+    average = np.maximum(total / some, TINY)
     spread = np.maximum(square / some - average * average, 0.0)
-    shape = np.minimum(average * average / (spread + TINY * TINY), SHARPEST)
+    shape = np.clip(average * average / (spread + TINY * TINY), BLUNTEST, SHARPEST)
     hidden = gap_s * shape / average
     beyond, above, twice = (special.gammaincc(shape + power, hidden) for power in (0, 1, 2))
     extra = some * np.maximum(average * above - gap_s * beyond, 0.0)

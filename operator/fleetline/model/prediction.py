@@ -5,7 +5,7 @@ The three questions of a benchmark table. Everything is an array operation over 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -13,15 +13,23 @@ import numpy as np
 
 from fleetline.model.lanes import Array, Lanes
 from fleetline.model.latency import Latency, time_to_first_token
-from fleetline.model.loop import Loop
+from fleetline.model.loop import Loop, observed_loop
 from fleetline.model.replica import Replica
 from fleetline.model.settling import closed, settle
 from fleetline.model.slots import batch_limit, kv_limit, prefill_limit, saturated
 from fleetline.model.workload import Workload
 
 TAIL: Final = 0.95
+DELIVERY_STEPS: Final = 0.5
+"""Steps between the end of the step that made a token and its arrival at a client: engines send
+the results of one step while the next one runs. [steps]"""
 WAITING: Final = 0.02
 """Share of the requests in flight outside the batch from which on the batch is what binds."""
+
+
+OFFLINE_HOST_SHARE: Final = 0.56
+"""Host-side time of a sequence without HTTP and streaming, relative to serving: fitted together with
+the step time on 222 saturated rows of an offline benchmark."""
 
 
 class Question(StrEnum):
@@ -77,7 +85,8 @@ def predict(cases: Sequence[Case]) -> Predictions:
     rate = pick(load, held.arrival_rate_per_s, packed.arrival_rate_per_s)
     step = pick(rated.token_s, held.token_s, packed.token_s)
     token = step / lanes.step["tokens_per_step"][:, 0]
-    first_s = pick(first, waited, packed_first)
+    sent_s = DELIVERY_STEPS * step
+    first_s = pick(first, waited, packed_first) + np.where(kinds == Question.RATE, sent_s, 0.0)
     unstable = (kinds == Question.RATE) & (load[:, 0] >= capacity[:, 0])
     infinite = np.where(unstable, np.inf, 1.0)
     side = lanes.lanes[:, 0]
@@ -86,12 +95,36 @@ def predict(cases: Sequence[Case]) -> Predictions:
         time_per_output_token_s=token * infinite,
         inter_token_latency_s=step * infinite,
         time_to_first_token_s=first_s * infinite,
-        time_to_first_token_p95_s=pick(tail, late, packed_tail) * infinite,
+        time_to_first_token_p95_s=(pick(tail, late, packed_tail) + sent_s) * infinite,
         concurrency=inside * side * infinite,
         token_rate_per_s=np.where(unstable, capacity[:, 0], rate) * outputs[:, 0] * side,
         capacity_per_s=capacity[:, 0] * side,
         limits=tuple(_limits(lanes, kinds, load, unstable, held)),
     )
+
+
+def offline(replica: Replica) -> Replica:
+    """Return the replica without the host-side work of serving clients one by one."""
+    efficiency = replica.accelerator.efficiency
+    quicker = replace(efficiency, sequence_s=OFFLINE_HOST_SHARE * efficiency.sequence_s)
+    return replace(replica, accelerator=replace(replica.accelerator, efficiency=quicker))
+
+
+def observe(
+    cases: Sequence[Case], decoding: Array, arrival_rate_per_s: Array
+) -> tuple[Array, Array]:
+    """
+    Mean TPOT and mean TTFT at a measured number in the batch and a measured arrival rate. [s]
+
+    Both are of the whole replica, one element a case; nothing is amplified by the loop gain.
+    """
+    lanes = Lanes.of([(case.replica, case.workload, 1) for case in cases])
+    loop = observed_loop(
+        lanes, _row(decoding) / lanes.lanes, _row(arrival_rate_per_s) / lanes.lanes
+    )
+    free = np.full_like(loop.arrival_rate_per_s, np.inf)
+    first = time_to_first_token(lanes, loop, free).overall_mean_s() + DELIVERY_STEPS * loop.token_s
+    return (loop.token_s / lanes.step["tokens_per_step"])[:, 0], first[:, 0]
 
 
 def _open(lanes: Lanes, load: Array, capacity: Array) -> tuple[Loop, Array, Array]:
@@ -132,5 +165,5 @@ def _limits(lanes: Lanes, kinds: Array, load: Array, unstable: Array, held: Loop
     return [str(name) for name in chosen]
 
 
-def _row(values: Sequence[float]) -> Array:
+def _row(values: Sequence[float] | Array) -> Array:
     return np.array(values, dtype=np.float64)[:, np.newaxis]
