@@ -10,6 +10,7 @@ at rest.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -114,7 +115,8 @@ class Kubelet:
 
     async def _report(self, pod: SimulatedPod, manifest: Object) -> None:
         status = status_of(pod, manifest, host_ip=HOST_ADDRESS)
-        if status == pod.sent:
+        digest, ready = hash(json.dumps(status)), pod.is_ready
+        if digest == pod.sent:
             return
         # the uid makes the API server refuse if the pod has been replaced under the same name
         body = {"metadata": {"uid": pod.uid}, "status": status}
@@ -125,7 +127,7 @@ class Kubelet:
                 raise
             _LOG.debug("pod %s/%s is gone: %s", *pod.key, error)
             return
-        pod.sent = status
+        pod.sent, pod.sent_ready = digest, ready
 
     async def _delete(self, manifest: Object) -> None:
         metadata = manifest["metadata"]

@@ -52,8 +52,10 @@ class SimulatedPod:
     started_at: str = ""
     ended_at: str = ""
     begun_at: str = ""
-    sent: dict[str, Any] | None = None
-    """Status that the API server has, as far as we know."""
+    sent: int | None = None
+    """Digest of the status that the API server has, as far as we know."""
+    sent_ready: bool | None = None
+    """Readiness in that status."""
     changed_at: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Condition type: its status, and since when."""
     wake: Any = None
@@ -67,11 +69,7 @@ class SimulatedPod:
     @property
     def is_reported(self) -> bool:
         """Whether the API server knows of its readiness as it is now."""
-        conditions = (self.sent or {}).get("conditions", ())
-        return any(
-            one["type"] == "Ready" and (one["status"] == "True") == self.is_ready
-            for one in conditions
-        )
+        return self.sent_ready is self.is_ready
 
 
 def timestamp() -> str:
