@@ -235,7 +235,7 @@ class ApiClient:
     async def _until_closed(self) -> None:
         """Wait for connections that were cut short and still say goodbye to the server."""
         deadline_s = time.monotonic() + _FAREWELL_S
-        while any(each.fileno() >= 0 for each in self._sockets):  # noqa: ASYNC110 (no event tells)
+        while any(each.fileno() >= 0 for each in self._sockets):
             if time.monotonic() > deadline_s:
                 return
             await asyncio.sleep(_POLL_S)

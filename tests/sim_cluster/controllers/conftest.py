@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from sim_cluster import times
 from sim_cluster.api_client import ApiClient, ApiError
-from sim_cluster.controllers.running import running_controllers
+from sim_cluster.controllers.running import running_controllers, running_endpoints
 from sim_cluster.controlplane import build, roles, serve
 from sim_cluster.informer import Informer, key_of
 from sim_cluster.pods import is_terminating, node_name, phase
@@ -192,8 +192,8 @@ async def world(real_kubeconfig, tmp_path):
     async with contextlib.AsyncExitStack() as stack:
         kubeconfig = real_kubeconfig or await stack.enter_async_context(_memory(tmp_path))
         client = await stack.enter_async_context(ApiClient.from_kubeconfig(kubeconfig))
-        if CONTROLLERS == "ours":
-            await stack.enter_async_context(running_controllers(client))
+        controllers = running_controllers if CONTROLLERS == "ours" else running_endpoints
+        await stack.enter_async_context(controllers(client))
         kubelet = Kubelet(client)
         task = asyncio.create_task(kubelet.run())
         namespace = f"t-{uuid.uuid4().hex[:8]}"
