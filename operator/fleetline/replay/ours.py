@@ -54,7 +54,7 @@ class FleetlinePilot:
         """Take one turn; it writes through its own port."""
         if self._ports is None:
             self._ports = (
-                VirtualCluster(fleet, self._scenario.replica),
+                VirtualCluster(fleet, self._scenario.replica, self._scenario.startup_s),
                 VirtualMetrics(scraper, self._scenario.trace.arrivals),
             )
         cluster, metrics = self._ports

@@ -9,6 +9,7 @@ next. A column `service` or `model` with several values makes several traces of 
 import csv
 import gzip
 import io
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,8 +31,9 @@ SERIES_COLUMNS: Final = ("service", "model")
 RATE_COLUMNS: Final = {"rate_rps": 1.0, "rate_per_min": 1 / 60, "rate_rps_mean": 1.0}
 """Columns with a rate, and the factor to requests per second."""
 
-JITTER_S: Final = 30.0
-"""Copies of a request that scaling adds arrive within this time around it. [s]"""
+SHIFT_S: Final = 150.0
+"""Copies of a trace that scaling adds are shifted by up to this much: the shape of five minutes
+stays, bursts of single users do not fall together. [s]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,20 +149,26 @@ def _request_trace(name: str, rows: list[dict[str, str]], options: TraceOptions)
     whole_s = last_s + last_s / max(1, times.size - 1)
     end_s = whole_s if options.end_s is None else min(options.end_s, whole_s)
     cut = arrivals.cut(options.start_s, end_s)
-    return _checked(name, _scaled(cut, options), end_s - options.start_s)
+    duration_s = end_s - options.start_s
+    return _checked(name, _scaled(cut, duration_s, options), duration_s)
 
 
-def _scaled(arrivals: Arrivals, options: TraceOptions) -> Arrivals:
-    """Copy each request `scale` times on average: jittered copies, or a random choice of them."""
-    if options.scale == 1:
+def _scaled(arrivals: Arrivals, duration_s: float, options: TraceOptions) -> Arrivals:
+    """
+    Lay `scale` shifted copies of a trace over each other, the last one thinned at random.
+
+    What a shift moves beyond an end comes in at the other, so that the load at the ends is kept.
+    """
+    if options.scale == 1 or not len(arrivals):
         return arrivals
     random = np.random.default_rng(options.seed)
-    copies = int(options.scale) + (random.random(len(arrivals)) < options.scale % 1)
-    index = np.repeat(np.arange(len(arrivals)), copies)
-    first = np.concatenate(([True], np.diff(index) > 0))[: index.size]
-    jitter_s = np.where(first, 0.0, random.uniform(-JITTER_S, JITTER_S, index.size))
-    last_s = float(arrivals.t_s[-1])
-    times = np.clip(arrivals.t_s[index] + jitter_s, 0.0, last_s)
+    copies = math.ceil(options.scale)
+    shifts_s = np.linspace(-SHIFT_S, SHIFT_S, copies) if copies > 1 else np.zeros(1)
+    keeps = np.ones((copies, len(arrivals)), dtype=np.bool_)
+    keeps[-1] = random.random(len(arrivals)) < options.scale - (copies - 1)
+    index = np.concatenate([np.flatnonzero(one) for one in keeps])
+    shift_s = np.repeat(shifts_s, keeps.sum(axis=1))
+    times = (arrivals.t_s[index] + shift_s) % duration_s
     order = np.argsort(times, kind="stable")
     index = index[order]
     return Arrivals.of(

@@ -59,6 +59,8 @@ class VirtualCluster:
 
     fleet: FleetSimulation
     replica: Replica
+    startup_s: float
+    """How long the replicas of the beginning took before the trace began. [s]"""
     writes: int = 0
 
     async def read_target(self, _: Fleet) -> Target:
@@ -66,7 +68,7 @@ class VirtualCluster:
         return Target(
             replicas=self.fleet.asked_replicas,
             resource_version=str(self.writes),
-            pods=tuple(_pod(life) for life in self.fleet.lives if math.isnan(life.ended_s)),
+            pods=tuple(self._pod(one) for one in self.fleet.lives if math.isnan(one.ended_s)),
             replica=self.replica,
         )
 
@@ -75,17 +77,18 @@ class VirtualCluster:
         self.fleet.scale(replicas)
         self.writes += 1
 
-
-def _pod(life: ReplicaLife) -> Pod:
-    is_ready = life.slot is not None and not life.is_draining
-    return Pod(
-        name=f"replica-{life.number}",
-        created_s=EPOCH_S + life.requested_s,
-        ready_since_s=EPOCH_S + life.ready_s if is_ready else None,
-        is_terminating=life.is_draining,
-        is_scheduled=not life.is_pending,
-        restarts=life.restarts,
-    )
+    def _pod(self, life: ReplicaLife) -> Pod:
+        is_ready = life.slot is not None and not life.is_draining
+        began_ready = life.ready_s == life.requested_s == 0.0
+        created_s = -self.startup_s if began_ready else life.requested_s
+        return Pod(
+            name=f"replica-{life.number}",
+            created_s=EPOCH_S + created_s,
+            ready_since_s=EPOCH_S + life.ready_s if is_ready else None,
+            is_terminating=life.is_draining,
+            is_scheduled=not life.is_pending,
+            restarts=life.restarts,
+        )
 
 
 @dataclass(slots=True)
