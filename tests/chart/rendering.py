@@ -70,6 +70,7 @@ EVERYTHING: Json = {
     "image": {"digest": f"sha256:{'0' * 64}"},
     "imagePullSecrets": [{"name": "pull"}],
     "replicaCount": 2,
+    "prometheus": {"tokenSecret": {"name": "prometheus"}, "caConfigMap": {"name": "authorities"}},
     "extraScaleTargets": [{"apiGroup": "leaderworkerset.x-k8s.io", "resource": "leaderworkersets"}],
     "serviceAccount": {"annotations": {"example.com/role": "fleetline"}},
     "priorityClassName": "system-cluster-critical",

@@ -9,6 +9,7 @@ import promql_parser
 import pytest
 import yaml
 
+from fleetline.adapters.metrics import OwnMetrics
 from sim_cluster import tools
 from tests.chart import rendering as chart
 
@@ -20,7 +21,6 @@ ALERTS = [
     for alert in group["rules"]
 ]
 DASHBOARD = json.loads((chart.CHART / "files" / "dashboard.json").read_text("utf-8"))
-METRICS = chart.ROOT / "operator" / "fleetline" / "adapters" / "metrics.py"
 REASONS = chart.ROOT / "operator" / "fleetline" / "policy" / "decision.py"
 
 
@@ -47,7 +47,7 @@ def test_every_expression_is_promql(expression):
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_every_metric_is_one_that_the_operator_has(expression):
-    declared = {text.removesuffix("_total") for text in strings(METRICS)}
+    declared = {metric.name for metric in OwnMetrics().registry.collect()}
     used = set(re.findall(r"fleetline_[a-z_]+", expression))
     stems = {re.sub(r"_(total|bucket|count|sum)$", "", name) for name in used}
 
@@ -127,7 +127,7 @@ SITUATIONS = [
     ),
     pytest.param({"turns_total": ("Demand", "9+0x60")}, {"FleetlineTurnsStopped"}, id="stuck"),
     pytest.param(
-        {"turns_total": ("MetricsUnavailable", "0+4x60")},
+        {"turns_total": ("MetricsUnavailable", "0+4x60"), "unknown_turns_total": "0+4x60"},
         {"FleetlineMetricsUnavailable"},
         id="Prometheus has no series of the fleet",
     ),
@@ -135,6 +135,15 @@ SITUATIONS = [
         {"turns_total": ("Demand", "0+4x60"), "utilization_ratio": "1.1+0x60"},
         {"FleetlineAboveCeiling"},
         id="more than the ceiling",
+    ),
+    pytest.param(
+        {
+            "turns_total": ("Demand", "0+4x60"),
+            "current_replicas": "4+0x60",
+            "ready_replicas": "3+0x60",
+        },
+        {"FleetlineReplicasMissing"},
+        id="a replica that never comes",
     ),
     pytest.param(
         {"turns_total": ("TooManyReplicas", "0+4x60")}, {"FleetlineAtMaximum"}, id="at the maximum"

@@ -64,8 +64,12 @@ def test_in_listed_namespaces_it_has_them_there_and_only_reads_the_cluster():
     }
 
 
-def test_its_lease_is_its_own():
-    role = chart.one(chart.render(), "Role", "fleetline-lease")
+def test_one_replica_alone_has_no_lease():
+    assert chart.of_kind(chart.render(), "Role") == []
+
+
+def test_the_lease_of_two_replicas_is_their_own():
+    role = chart.one(chart.render({"replicaCount": 2}), "Role", "fleetline-lease")
     rules = [
         (
             (rule["apiGroups"][0], rule["resources"][0]),
@@ -165,7 +169,8 @@ def test_every_pod_meets_the_restricted_standard(values, kind):
         "capabilities": {"drop": ["ALL"]},
     }
     assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
-    assert [volume.keys() - {"name"} for volume in spec["volumes"]] == [{"emptyDir"}]
+    kinds = {kind for volume in spec["volumes"] for kind in volume.keys() - {"name"}}
+    assert kinds <= {"emptyDir", "secret", "configMap"}
     assert container["resources"]["limits"].keys() >= {"memory"} or values.get("resources")
 
 

@@ -199,7 +199,7 @@ def test_its_service_account_may_do_nothing_else(release):
 
 @pytest.mark.parametrize(("name", "allowed"), [("fleetline", True), ("another", False)])
 def test_its_service_account_may_renew_its_own_lease_alone(release, name, allowed):
-    release.install()
+    release.install({"replicaCount": 2})
     renewals = [(verb, "coordination.k8s.io", "leases", "") for verb in ("get", "update", "patch")]
 
     answers = may(release, renewals, namespace=release.namespace, name=name)

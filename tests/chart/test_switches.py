@@ -17,8 +17,6 @@ DEFAULT = frozenset(
         ("CustomResourceDefinition", "servingfleets.fleetline.dev"),
         ("Deployment", "fleetline"),
         ("Pod", "fleetline-test"),
-        ("Role", "fleetline-lease"),
-        ("RoleBinding", "fleetline-lease"),
         ("Service", "fleetline"),
         ("ServiceAccount", "fleetline"),
     }
@@ -65,7 +63,7 @@ OFF = [
     pytest.param({"rbac": {"aggregate": False}}, {"ClusterRole"}, id="aggregate"),
     pytest.param(
         {"rbac": {"create": False}},
-        {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+        {"ClusterRole", "ClusterRoleBinding"},
         id="rbac",
     ),
 ]
@@ -154,6 +152,21 @@ def test_the_image_is_pulled_as_asked_for():
     assert pod(objects)["imagePullSecrets"] == [{"name": "p"}]
 
 
+def test_credentials_for_prometheus_are_mounted_and_never_in_the_arguments():
+    values = {
+        "prometheus": {"tokenSecret": {"name": "t", "key": "k"}, "caConfigMap": {"name": "c"}}
+    }
+    objects = chart.render(values)
+    mounts = {m["name"]: m["mountPath"] for m in chart.container(objects)["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod(objects)["volumes"]}
+
+    assert "--prometheus-token-file=/etc/fleetline/token/k" in chart.container(objects)["args"]
+    assert "--prometheus-ca-file=/etc/fleetline/ca/ca.crt" in chart.container(objects)["args"]
+    assert mounts.items() >= {"token": "/etc/fleetline/token", "ca": "/etc/fleetline/ca"}.items()
+    assert volumes["token"]["secret"]["secretName"] == "t"
+    assert volumes["ca"]["configMap"]["name"] == "c"
+
+
 def test_one_replica_is_recreated_so_that_two_never_act():
     spec = chart.one(chart.render(), "Deployment")["spec"]
 
@@ -165,6 +178,12 @@ def test_two_replicas_stand_on_different_nodes_and_are_replaced_one_by_one():
     spec = chart.one(objects, "Deployment")["spec"]
 
     assert (spec["replicas"], spec["strategy"]["rollingUpdate"]["maxSurge"]) == (2, 0)
+    assert chart.container(objects)["args"][-4:] == [
+        "--leader-election",
+        "--lease-name=fleetline",
+        "--lease-namespace=$(POD_NAMESPACE)",
+        "--identity=$(POD_NAME)",
+    ]
     assert pod(objects)["topologySpreadConstraints"][0]["topologyKey"] == "kubernetes.io/hostname"
 
 
@@ -195,7 +214,7 @@ def test_no_cpu_limit_throttles_the_lease_away():
 
 def test_a_service_account_of_ones_own_is_used_and_bound():
     objects = chart.render({"serviceAccount": {"create": False, "name": "mine"}})
-    bindings = chart.of_kind(objects, "ClusterRoleBinding") + chart.of_kind(objects, "RoleBinding")
+    bindings = chart.of_kind(objects, "ClusterRoleBinding")
 
     assert pod(objects)["serviceAccountName"] == "mine"
     assert {b["subjects"][0]["name"] for b in bindings} == {"mine"}

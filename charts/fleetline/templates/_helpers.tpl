@@ -69,6 +69,43 @@ than it watches.
 {{- end }}
 
 {{/*
+fleetline.prometheusArgs, fleetline.mounts and fleetline.volumes: where Prometheus answers, and the files
+with which it is asked. The operator mounts the one Secret that it needs; it may read none over the API.
+
+  tokenSecret: {name: prometheus, key: token}  ->  --prometheus-token-file=/etc/fleetline/token/token
+*/}}
+{{- define "fleetline.prometheusArgs" -}}
+- --prometheus-url={{ .Values.prometheus.url }}
+{{- with .Values.prometheus.tokenSecret }}{{ if .name }}
+- --prometheus-token-file=/etc/fleetline/token/{{ .key }}
+{{- end }}{{ end }}
+{{- with .Values.prometheus.caConfigMap }}{{ if .name }}
+- --prometheus-ca-file=/etc/fleetline/ca/{{ .key }}
+{{- end }}{{ end }}
+{{- end }}
+{{- define "fleetline.mounts" -}}
+- {name: tmp, mountPath: /tmp}
+{{- if .Values.prometheus.tokenSecret.name }}
+- {name: token, mountPath: /etc/fleetline/token, readOnly: true}
+{{- end }}
+{{- if .Values.prometheus.caConfigMap.name }}
+- {name: ca, mountPath: /etc/fleetline/ca, readOnly: true}
+{{- end }}
+{{- end }}
+{{- define "fleetline.volumes" -}}
+- name: tmp
+  emptyDir: {sizeLimit: 64Mi}
+{{- with .Values.prometheus.tokenSecret }}{{ if .name }}
+- name: token
+  secret: {secretName: {{ .name }}, items: [{key: {{ .key }}, path: {{ .key }}}], defaultMode: 0440}
+{{- end }}{{ end }}
+{{- with .Values.prometheus.caConfigMap }}{{ if .name }}
+- name: ca
+  configMap: {name: {{ .name }}, items: [{key: {{ .key }}, path: {{ .key }}}]}
+{{- end }}{{ end }}
+{{- end }}
+
+{{/*
 fleetline.podSecurity and fleetline.containerSecurity: the restricted Pod Security Standard.
 */}}
 {{- define "fleetline.podSecurity" -}}
