@@ -76,14 +76,17 @@ def existing_names(scope: Scope) -> str:
     return f'count by (__name__) ({{__name__=~"{escaped(pattern)}", {selector})'
 
 
-def scrape_samples(scope: Scope, names: Iterable[str]) -> str:
-    """Ask for how many samples each series has in a minute: 60 s over it is the scrape interval."""
-    pattern = escaped("|".join(sorted(re.escape(name) for name in names)))
-    selector = scope.selector("").removeprefix("{")
-    return (
-        f"max by ({scope.namespace_label}) "
-        f'(count_over_time({{__name__=~"{pattern}", {selector}[2m]))'
-    )
+def names_of(quantity: Quantity) -> tuple[str, ...]:
+    """Names under which a quantity may be scraped, in order of preference."""
+    question = questions()[quantity]
+    return tuple(question.scraped_name(candidate) for candidate in question.candidates)
+
+
+def samples(scope: Scope, name: str, places: Iterable[tuple[str, str]]) -> str:
+    """Ask for the raw samples of a few pods: their time stamps tell the scrape interval."""
+    pods = escaped("|".join(sorted({re.escape(pod) for _, pod in places})))
+    selector = scope.selector(name).removesuffix("}")
+    return f'{selector}, {scope.pod_label}=~"{pods}"}}[2m]'
 
 
 def pod_gauges(scope: Scope, existing: frozenset[str]) -> str:

@@ -28,6 +28,8 @@ class Memory:
     margin_factor: float = attainment.FIRST
     unknown_turns: int = 0
     """Turns in a row without metrics."""
+    incomplete_turns: int = 0
+    """Turns in a row with some, but not all."""
     last_scale_s: float | None = None
     last_metrics_s: float | None = None
     last_turn_s: float | None = None

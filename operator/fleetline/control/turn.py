@@ -8,8 +8,9 @@ from fleetline.control.health import health_of
 from fleetline.control.learning import Lesson, learn
 from fleetline.control.memory import Memory
 from fleetline.control.ports import Cluster, Observations, Target
+from fleetline.errors import ObservationError
 from fleetline.policy.decision import Decision
-from fleetline.policy.history import History, ScaleEvent
+from fleetline.policy.history import Evidence, History, ScaleEvent
 from fleetline.policy.rules import decide
 
 PERIOD_S = 15.0
@@ -30,6 +31,15 @@ class Turn:
     now_s: float
     wrote: bool
     """Whether the count was written."""
+    write_failure: ObservationError | None = None
+    """Why it was not, if it should have been: the next turn looks again."""
+    found_changed_from: int | None = None
+    """The count as the last turn left it, if somebody changed it since."""
+
+    @property
+    def recommends_only(self) -> bool:
+        """Whether the fleet asks for advice, not for action."""
+        return self.fleet.mode is Mode.RECOMMEND
 
 
 async def take_turn(
@@ -58,11 +68,12 @@ async def take_turn(
     Raises
     ------
     ObservationError
-        If the target cannot be read or written: nothing was changed, the next turn looks again.
+        If the target cannot be read: nothing was changed, the next turn looks again.
     """
     # Observe.
     target = await cluster.read_target(fleet)
-    memory = replace(memory, history=memory.history.begin(now_s, target.replicas))
+    left = memory.history.left_replicas
+    memory = _recall(memory, target, now_s)
 
     # Model: learn from what was seen, and put the situation together.
     observed = seen if isinstance(seen, Observations) else None
@@ -76,18 +87,25 @@ async def take_turn(
     decision = decide(assessment.situation)
 
     # Act.
+    failure: ObservationError | None = None
     acts = decision.changes_replicas and fleet.mode is Mode.AUTO
     if acts:
-        await cluster.write_replicas(fleet, target, decision.desired_replicas)
+        try:
+            await cluster.write_replicas(fleet, target, decision.desired_replicas)
+        except ObservationError as error:
+            failure = error
+    wrote = acts and failure is None
     return Turn(
         fleet=fleet,
         target=target,
         seen=seen,
         assessment=assessment,
         decision=decision,
-        memory=_remember(memory, assessment, decision, wrote=acts),
+        memory=_remember(memory, assessment, decision, wrote=wrote),
         now_s=now_s,
-        wrote=acts,
+        wrote=wrote,
+        write_failure=failure,
+        found_changed_from=left if left != target.replicas else None,
     )
 
 
@@ -117,11 +135,14 @@ def _remember(memory: Memory, assessment: Assessment, decision: Decision, *, wro
         keep_s=max(windows_s),
         event=ScaleEvent(now_s, decision.current_replicas, left) if wrote else None,
     )
-    known = situation.demand is not None
+    known = situation.evidence is not Evidence.UNKNOWN
     return replace(
         memory,
         history=_note_restored(history, assessment, left),
         unknown_turns=0 if known else memory.unknown_turns + 1,
+        incomplete_turns=memory.incomplete_turns + 1
+        if situation.evidence is Evidence.INCOMPLETE
+        else 0,
         last_scale_s=now_s if wrote else memory.last_scale_s,
         last_metrics_s=now_s if known else memory.last_metrics_s,
         last_turn_s=now_s,

@@ -14,7 +14,7 @@ import typer
 from fleetline import __version__
 from fleetline.errors import FleetlineError
 
-COMMANDS: tuple[str, ...] = ("plan", "curve", "rank", "describe", "predict", "replay", "demo")
+COMMANDS: tuple[str, ...] = ("run", "plan", "curve", "rank", "describe", "predict", "replay", "demo")
 """Modules of `fleetline.entrypoints.commands`; each has a function `register(app)`."""
 
 SIMULATED: frozenset[str] = frozenset({"replay", "demo"})

@@ -59,6 +59,8 @@ class History:
     complete_since_s: float | None = None
     """Since when every turn saw fresh and complete samples; None if the last one did not. [s]"""
     last_turn_s: float | None = None
+    foreign_event_s: float | None = None
+    """Last change by an earlier process, of unknown size: nothing more within its period. [s]"""
     restored_s: float | None = None
     """When a count that somebody took away was last given back. [s]"""
 

@@ -28,6 +28,8 @@ def _most(policy: ScalingPolicy, situation: Situation) -> int:
     """Count at the start of the period, plus what one period may add."""
     since_s = situation.now_s - policy.period_s
     history, current = situation.history, situation.current_replicas
+    if history.foreign_event_s is not None and history.foreign_event_s > since_s:
+        return current
     start = max(0, current - history.added_since(since_s) + history.removed_since(since_s))
     if policy.type is PolicyType.PODS:
         return start + policy.value
@@ -38,6 +40,8 @@ def _least(policy: ScalingPolicy, situation: Situation) -> int:
     """Count at the start of the period, less what one period may remove."""
     since_s = situation.now_s - policy.period_s
     history, current = situation.history, situation.current_replicas
+    if history.foreign_event_s is not None and history.foreign_event_s > since_s:
+        return current
     start = current + history.removed_since(since_s) - history.added_since(since_s)
     if policy.type is PolicyType.PODS:
         return start - policy.value

@@ -1,0 +1,444 @@
+"""
+The port `Metrics` made real: at most twelve queries a turn, whatever the number of fleets.
+
+Arrivals are a gateway's counter where the CR names one, else what completed plus what the queue
+grew by: no engine counts arrivals itself.
+"""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from fleetline.adapters import queries
+from fleetline.adapters.engine_metrics import Quantity
+from fleetline.adapters.manifest import FleetObject
+from fleetline.adapters.observations import (
+    Model,
+    PodView,
+    Rows,
+    length_distribution,
+    model_mean,
+    model_sum,
+    percentile,
+    view_pods,
+)
+from fleetline.adapters.prometheus import Answer, Prometheus, PrometheusError
+from fleetline.adapters.queries import MODEL_LABELS, Scope
+from fleetline.control.fleet import Fleet
+from fleetline.control.ports import Observations, Pod, Reading, unknown
+from fleetline.model.objective import Metric
+
+NAMES_PERIOD_S: Final = 60.0
+LENGTHS_PERIOD_S: Final = 300.0
+INTERVAL_PERIOD_S: Final = 600.0
+SCRAPES_PER_WINDOW: Final = 4.0
+"""A rate needs two samples; four survive a lost scrape and a jitter."""
+
+YOUNG_WINDOWS: Final = 1.5
+LENGTHS: Final = "lengths/"
+GAUGES, COMPLETED, GROWTH, YOUNG = "gauge/", "completed/", "growth/", "young/"
+LEAST_REQUESTS: Final = 5.0
+
+LATENCIES: Final = {
+    Metric.TIME_TO_FIRST_TOKEN: Quantity.TIME_TO_FIRST_TOKEN,
+    Metric.TIME_PER_OUTPUT_TOKEN: Quantity.TIME_PER_OUTPUT_TOKEN,
+    Metric.INTER_TOKEN_LATENCY: Quantity.INTER_TOKEN_LATENCY,
+    Metric.END_TO_END: Quantity.END_TO_END,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Where the numbers of a fleet came from; for its status."""
+
+    sources: Mapping[str, str]
+    series: Mapping[str, int]
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is asked for less often than every turn."""
+
+    names: frozenset[str] = frozenset()
+    names_s: float | None = None
+    lengths: Answer | None = None
+    lengths_s: float | None = None
+    interval_s: float | None = None
+    interval_at_s: float | None = None
+
+
+class EngineMetrics:
+    """Observes all fleets at once."""
+
+    def __init__(
+        self,
+        prometheus: Prometheus,
+        *,
+        pods_of: Callable[[Fleet], tuple[Pod, ...]],
+        period_s: float,
+        scrape_interval_s: float,
+        clock: Callable[[], float] = time.time,
+        namespace_label: str = "namespace",
+        pod_label: str = "pod",
+    ) -> None:
+        """
+        Observe through `prometheus`.
+
+        Parameters
+        ----------
+        pods_of
+            Pods of a fleet in this turn's snapshot: series of others are not counted.
+        period_s
+            Time between turns. [s]
+        scrape_interval_s
+            To assume until it was read from Prometheus. [s]
+        """
+        self._prometheus = prometheus
+        self._pods_of = pods_of
+        self._period_s = period_s
+        self._interval_s = scrape_interval_s
+        self._clock = clock
+        self._labels = (namespace_label, pod_label)
+        self._known = _Known()
+        self._objects: dict[str, FleetObject] = {}
+        self.evidence: dict[str, Evidence] = {}
+        self.queries_in_turn = 0
+
+    def look_at(self, objects: Sequence[FleetObject]) -> None:
+        """Take the fleets of this turn with what their owners say about metrics."""
+        self._objects = {one.fleet.key: one for one in objects}
+        self.evidence = {k: v for k, v in self.evidence.items() if k in self._objects}
+
+    @property
+    def window_s(self) -> float:
+        """Window of rates: at least four scrapes and four turns. [s]"""
+        interval_s = self._known.interval_s or self._interval_s
+        return SCRAPES_PER_WINDOW * max(interval_s, min(self._period_s, 15.0))
+
+    async def observe(self, fleets: Sequence[Fleet]) -> Mapping[str, Observations]:
+        """Observations by `Fleet.key`; PrometheusError if nothing at all can be had."""
+        before = self._prometheus.queries
+        if not fleets:
+            return {}
+        scope = self._scope(fleets)
+        try:
+            await self._read_names(scope)
+            rows, warnings = await self._read(scope, fleets)
+            await self._read_interval(scope, rows)
+        finally:
+            self.queries_in_turn = self._prometheus.queries - before
+        shared = self._shared_models(rows, fleets)
+        return {
+            fleet.key: self._observations(fleet, rows, scope, shared, is_partial=bool(warnings))
+            for fleet in fleets
+        }
+
+    def _scope(self, fleets: Sequence[Fleet]) -> Scope:
+        own = {
+            label
+            for one in self._objects.values()
+            if (label := one.metrics.model_label) is not None
+        }
+        namespace_label, pod_label = self._labels
+        return Scope(
+            namespaces=tuple(sorted({fleet.namespace for fleet in fleets})),
+            model_labels=tuple(dict.fromkeys((*MODEL_LABELS, *sorted(own)))),
+            window_s=self.window_s,
+            namespace_label=namespace_label,
+            pod_label=pod_label,
+        )
+
+    async def _read_names(self, scope: Scope) -> None:
+        known, now_s = self._known, asyncio.get_running_loop().time()
+        fresh = known.names_s is not None and now_s - known.names_s < NAMES_PERIOD_S
+        if fresh and known.names:
+            return
+        answer = await self._prometheus.query(queries.existing_names(scope))
+        known.names = frozenset(row.labels.get("__name__", "") for row in answer.rows)
+        known.names_s = now_s
+
+    async def _read(self, scope: Scope, fleets: Sequence[Fleet]) -> tuple[Rows, tuple[str, ...]]:
+        """Ask everything at once; a question without series is not sent."""
+        names = self._known.names
+        wanted = {LATENCIES[one.metric] for fleet in fleets for one in fleet.objectives}
+        gateways = [
+            (one.metrics.arrivals_counter, self._gateway_label(one))
+            for one in self._objects.values()
+            if one.metrics.arrivals_counter is not None
+        ]
+        answers = await asyncio.gather(
+            self._ask(queries.pod_gauges(scope, names)),
+            self._ask(queries.pod_completions(scope, names)),
+            self._ask(queries.pod_growth(scope, names)),
+            self._ask(queries.young_completions(scope, names)),
+            self._ask(queries.model_means(scope, names)),
+            self._ask(queries.model_buckets(scope, names, sorted(wanted))),
+            self._ask(queries.gateway_rates(scope, gateways)),
+        )
+        rows = Rows()
+        for answer, prefix in zip(answers, (GAUGES, COMPLETED, GROWTH, YOUNG), strict=False):
+            rows.add_pods(answer.rows, prefix, scope)
+        rows.add_models(answers[4].rows, scope)
+        rows.add_buckets(answers[5].rows, scope)
+        rows.add_gateways(answers[6].rows, scope)
+        lengths = await self._read_lengths(scope)
+        rows.add_buckets(lengths.rows, scope, LENGTHS)
+        return rows, tuple(text for answer in answers for text in answer.warnings)
+
+    async def _ask(self, promql: str) -> Answer:
+        return await self._prometheus.query(promql) if promql else Answer(rows=())
+
+    async def _read_lengths(self, scope: Scope) -> Answer:
+        """Read length histograms now and then; they are good to have, never needed."""
+        known, now_s = self._known, asyncio.get_running_loop().time()
+        due = known.lengths_s is None or now_s - known.lengths_s >= LENGTHS_PERIOD_S
+        if due or (known.lengths is not None and not known.lengths.rows):
+            try:
+                known.lengths = await self._ask(queries.length_buckets(scope, known.names))
+                known.lengths_s = now_s
+            except PrometheusError:
+                known.lengths = known.lengths or Answer(rows=())
+        return known.lengths or Answer(rows=())
+
+    async def _read_interval(self, scope: Scope, rows: Rows) -> None:
+        """Read the scrape interval off the time stamps of a few series, now and then."""
+        known, now_s = self._known, asyncio.get_running_loop().time()
+        if known.interval_at_s is not None and now_s - known.interval_at_s < INTERVAL_PERIOD_S:
+            return
+        pods = [place for place, seen in rows.by_pod.items() if seen][:3]
+        names = [name for name in queries.names_of(Quantity.RUNNING) if name in self._known.names]
+        if not pods or not names:
+            return
+        try:
+            series, _ = await self._prometheus.raw(queries.samples(scope, names[0], pods))
+        except PrometheusError:
+            return
+        intervals = [_interval_s(entry) for entry in series]
+        known_s = [interval for interval in intervals if interval is not None]
+        if known_s:
+            known.interval_s, known.interval_at_s = max(known_s), now_s
+
+    def _gateway_label(self, one: FleetObject) -> str:
+        return one.metrics.arrivals_label or one.metrics.model_label or MODEL_LABELS[0]
+
+    def _shared_models(self, rows: Rows, fleets: Sequence[Fleet]) -> frozenset[Model]:
+        """Models that several fleets of a namespace serve: their latencies cannot be told apart."""
+        seen: set[Model] = set()
+        shared: set[Model] = set()
+        for fleet in fleets:
+            pods = {pod.name for pod in self._pods_of(fleet)}
+            models = {
+                model for pod in pods for _, model, _ in rows.by_pod.get((fleet.namespace, pod), ())
+            }
+            shared |= models & seen
+            seen |= models
+        return frozenset(shared)
+
+    def _observations(
+        self,
+        fleet: Fleet,
+        rows: Rows,
+        scope: Scope,
+        shared: frozenset[Model],
+        *,
+        is_partial: bool,
+    ) -> Observations:
+        one = self._objects[fleet.key]
+        pods = [pod for pod in self._pods_of(fleet) if not pod.is_terminating]
+        names = [pod.name for pod in pods]
+        model_name = one.metrics.model_name
+        gauges = view_pods(rows, fleet.namespace, names, GAUGES, model_name)
+        rates = self._rates(rows, fleet, names, model_name)
+        models = sorted(gauges.models)
+        apart = [] if shared & gauges.models else models
+        reading = _Readings(rows=rows, models=models, apart=apart, window_s=scope.window_s)
+        young = self._young(pods, scope.window_s)
+        arrivals, whole = self._arrivals(one, rows, gauges, rates, young)
+        self.evidence[fleet.key] = Evidence(
+            sources={str(quantity): name for quantity, name in gauges.sources.items()}
+            | {str(quantity): name for quantity, name in rates[0].sources.items()},
+            series={str(quantity): len(values) for quantity, values in gauges.values.items()},
+            unknown={} if arrivals.is_known else {"arrivals": arrivals.unknown_because},
+        )
+        return Observations(
+            arrival_rate_per_s=arrivals,
+            running_requests=_sum(gauges, Quantity.RUNNING),
+            waiting_requests=_sum(gauges, Quantity.WAITING),
+            kv_cache_utilization=_mean(gauges, Quantity.KV_CACHE_UTILIZATION),
+            prompt_tokens=reading.length(Quantity.PROMPT_TOKENS, Quantity.PROMPT_TOKENS_TOTAL),
+            output_tokens=reading.length(Quantity.OUTPUT_TOKENS, Quantity.OUTPUT_TOKENS_TOTAL),
+            prefix_hit_share=reading.hit_share(),
+            time_to_first_token_s=reading.mean_s(Quantity.TIME_TO_FIRST_TOKEN),
+            inter_token_latency_s=reading.mean_s(Quantity.INTER_TOKEN_LATENCY),
+            end_to_end_s=reading.mean_s(Quantity.END_TO_END),
+            latency_percentiles_s={
+                str(objective): percentile(
+                    rows,
+                    apart,
+                    LATENCIES[objective.metric],
+                    percentile=objective.percentile,
+                    target_s=objective.target_s,
+                    window_s=scope.window_s,
+                )
+                for objective in fleet.objectives
+            },
+            preemption_rate_per_s=reading.rate(Quantity.PREEMPTIONS),
+            sample_age_s=reading.age_s(),
+            reporting_replicas=whole,
+            is_partial=is_partial,
+            lengths=length_distribution(rows, models, LENGTHS),
+        )
+
+    def _rates(
+        self, rows: Rows, fleet: Fleet, names: Sequence[str], model_name: str | None
+    ) -> tuple[PodView, PodView, PodView]:
+        completed, growth, young = (
+            view_pods(rows, fleet.namespace, names, prefix, model_name)
+            for prefix in (COMPLETED, GROWTH, YOUNG)
+        )
+        return completed, growth, young
+
+    def _arrivals(
+        self,
+        one: FleetObject,
+        rows: Rows,
+        gauges: PodView,
+        rates: tuple[PodView, PodView, PodView],
+        young: frozenset[str],
+    ) -> tuple[Reading, int]:
+        """Return offered requests per second, and how many pods show all that it takes."""
+        counter = one.metrics.arrivals_counter
+        if counter is not None:
+            name = one.metrics.arrivals_name or one.metrics.model_name or ""
+            tag = f"{counter}/{self._gateway_label(one)}"
+            found = [
+                value
+                for (namespace, source, model), value in rows.gateway.items()
+                if (namespace, source) == (one.fleet.namespace, tag) and (model == name or not name)
+            ]
+            if found:
+                running = gauges.values.get(Quantity.RUNNING, {})
+                return Reading(max(0.0, sum(found))), len(running)
+        return _conserved(gauges, rates, young, window_s=self.window_s)
+
+    def _young(self, pods: Sequence[Pod], window_s: float) -> frozenset[str]:
+        """Pods that became ready within the window, or a scrape or two before it."""
+        since_s = self._clock() - YOUNG_WINDOWS * window_s
+        return frozenset(
+            pod.name for pod in pods if pod.ready_since_s is None or pod.ready_since_s > since_s
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Readings:
+    """Readings of one fleet from rows by model."""
+
+    rows: Rows
+    models: Sequence[Model]
+    apart: Sequence[Model]
+    """The models, if no other fleet of the namespace serves them."""
+    window_s: float
+
+    def mean_s(self, quantity: Quantity) -> Reading:
+        if not self.apart:
+            return unknown("no series, or another fleet serves the same model here")
+        return self._mean(quantity, self.apart)
+
+    def length(self, quantity: Quantity, total: Quantity) -> Reading:
+        mean = self._mean(quantity, self.models)
+        if mean.is_known:
+            return mean
+        tokens = model_sum(self.rows, self.models, total, "")
+        count = model_sum(self.rows, self.models, Quantity.END_TO_END, "count")
+        if tokens is None or not count or count * self.window_s < LEAST_REQUESTS:
+            return mean
+        return Reading(tokens / count)
+
+    def hit_share(self) -> Reading:
+        hits = model_sum(self.rows, self.models, Quantity.PREFIX_HITS, "")
+        asked = model_sum(self.rows, self.models, Quantity.PREFIX_QUERIES, "")
+        if hits is None or not asked:
+            return unknown("no prefix cache queries")
+        return Reading(min(1.0, max(0.0, hits / asked)))
+
+    def rate(self, quantity: Quantity) -> Reading:
+        rate = model_sum(self.rows, self.models, quantity, "")
+        return unknown(f"no series for {quantity}") if rate is None else Reading(rate)
+
+    def age_s(self) -> Reading:
+        ages = [
+            value
+            for model in self.models
+            for tag, value in self.rows.by_model.get(model, {}).items()
+            if tag.endswith("/age")
+        ]
+        return Reading(max(0.0, min(ages))) if ages else unknown("no series")
+
+    def _mean(self, quantity: Quantity, models: Sequence[Model]) -> Reading:
+        return model_mean(self.rows, models, quantity, window_s=self.window_s, least=LEAST_REQUESTS)
+
+
+def _conserved(
+    gauges: PodView,
+    rates: tuple[PodView, PodView, PodView],
+    young: frozenset[str],
+    *,
+    window_s: float,
+) -> tuple[Reading, int]:
+    """
+    Arrivals by conservation: completions per second, plus growth of what is inside.
+
+    A pod younger than the window has no rate yet; all that it counted and holds arrived within.
+    An older pod without samples a window ago (Prometheus was away) is not counted at all.
+    """
+    completed, growth, fresh = (view.values for view in rates)
+    running = gauges.values.get(Quantity.RUNNING, {})
+    waiting = gauges.values.get(Quantity.WAITING, {})
+    done, counted = completed.get(Quantity.COMPLETIONS, {}), fresh.get(Quantity.COMPLETIONS, {})
+    grown, queued = (growth.get(one, {}) for one in (Quantity.RUNNING, Quantity.WAITING))
+    if not running:
+        return unknown("no series of running requests for the fleet's pods"), 0
+    total, whole = 0.0, 0
+    for pod, inside in running.items():
+        if pod in grown:
+            total += done.get(pod, 0.0) + grown[pod] + queued.get(pod, 0.0)
+        elif pod in young:
+            total += (inside + waiting.get(pod, 0.0) + counted.get(pod, 0.0)) / window_s
+        else:
+            continue
+        whole += 1
+    if whole == 0:
+        return unknown(f"no samples from {window_s:g} s ago"), 0
+    if not (done or counted) and sum(running.values()) > 0:
+        return unknown("no series of completed requests, although requests are running"), 0
+    return Reading(max(0.0, total)), whole
+
+
+def _sum(view: PodView, quantity: Quantity) -> Reading:
+    values = view.values.get(quantity)
+    return Reading(sum(values.values())) if values else unknown(f"no series for {quantity}")
+
+
+def _mean(view: PodView, quantity: Quantity) -> Reading:
+    values = view.values.get(quantity)
+    if not values:
+        return unknown(f"no series for {quantity}")
+    return Reading(statistics.fmean(values.values()))
+
+
+def _interval_s(entry: object) -> float | None:
+    """Median distance of the time stamps of a range vector's series. [s]"""
+    values = entry.get("values") if isinstance(entry, dict) else None
+    if not isinstance(values, list) or len(values) < 3:
+        return None
+    try:
+        times = [float(sample[0]) for sample in values]
+    except (TypeError, ValueError, IndexError):
+        return None
+    interval_s = statistics.median(after - before for before, after in pairwise(times))
+    return interval_s if 0 < interval_s <= 600 else None

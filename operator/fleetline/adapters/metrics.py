@@ -1,0 +1,139 @@
+"""Our own metrics, declared in one table; series of a deleted fleet are removed."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from fleetline.control.ports import Observations
+from fleetline.control.turn import Turn
+
+FLEET: Final = ("namespace", "fleet")
+TURN_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+GAUGES: Final = {
+    "desired_replicas": "Replicas after every rule of the policy.",
+    "current_replicas": "Replicas that the scale subresource of the target asks for.",
+    "ready_replicas": "Replicas that serve.",
+    "arrival_rate_requests_per_second": "Requests offered to the fleet.",
+    "expected_rate_requests_per_second": "Arrival rate to be ready for.",
+    "replica_capacity_requests_per_second": "Ceiling of one replica under its objectives.",
+    "utilization_ratio": "Arrival rate over the ceilings of the ready replicas, 0 to 1 and above.",
+    "loop_gain_ratio": "Gain of the feedback from load to residence time at the ceiling.",
+    "observation_age_seconds": "Time since the newest sample that was seen.",
+    "startup_time_seconds": "Start-up time that decisions look ahead, the ninth of ten starts.",
+    "margin_ratio": "Margin learned from how often the objectives held.",
+}
+
+
+class OwnMetrics:
+    """The registry behind `/metrics`."""
+
+    def __init__(self) -> None:
+        """Declare everything."""
+        self.registry = CollectorRegistry()
+        self._gauges = {
+            name: Gauge(f"fleetline_{name}", text, FLEET, registry=self.registry)
+            for name, text in GAUGES.items()
+        }
+        self._turns = Counter(
+            "fleetline_turns",
+            "Turns taken, by the rule that set the count.",
+            (*FLEET, "reason"),
+            registry=self.registry,
+        )
+        self._unknown = Counter(
+            "fleetline_unknown_turns",
+            "Turns in which demand was not known.",
+            FLEET,
+            registry=self.registry,
+        )
+        self.turn_duration = Histogram(
+            "fleetline_turn_duration_seconds",
+            "Time of one fleet's turn.",
+            buckets=TURN_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.round_duration = Histogram(
+            "fleetline_round_duration_seconds",
+            "Time of one round over all fleets, reading included.",
+            buckets=TURN_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.failures = Counter(
+            "fleetline_failures",
+            "What could not be done, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self.queries = Gauge(
+            "fleetline_prometheus_queries_per_round",
+            "Queries sent to Prometheus in the last round.",
+            registry=self.registry,
+        )
+        self.skew = Gauge(
+            "fleetline_prometheus_clock_skew_seconds",
+            "Clock of Prometheus less our own.",
+            registry=self.registry,
+        )
+        self.leader = Gauge(
+            "fleetline_leader", "1 if this process may act.", registry=self.registry
+        )
+        self._reasons: dict[tuple[str, str], set[str]] = {}
+
+    def note(self, turn: Turn) -> None:
+        """Show one turn."""
+        fleet, situation = turn.fleet, turn.assessment.situation
+        key = (fleet.namespace, fleet.name)
+        capacity, seen = turn.assessment.capacity, turn.seen
+        ceiling = None if capacity is None else capacity.ceiling_at(max(1, turn.target.replicas))
+        observed = seen if isinstance(seen, Observations) else None
+        rate = None if observed is None else observed.arrival_rate_per_s.value
+        total = None if ceiling is None else ceiling.rate_per_s * situation.health.ready
+        forecast = turn.assessment.forecast
+        values: dict[str, float | None] = {
+            "desired_replicas": turn.decision.desired_replicas,
+            "current_replicas": turn.target.replicas,
+            "ready_replicas": situation.health.ready,
+            "arrival_rate_requests_per_second": rate,
+            "expected_rate_requests_per_second": None
+            if forecast is None
+            else forecast.expected_rate_per_s * turn.memory.margin_factor,
+            "replica_capacity_requests_per_second": None if ceiling is None else ceiling.rate_per_s,
+            "utilization_ratio": rate / total if rate is not None and total else None,
+            "loop_gain_ratio": None if ceiling is None else ceiling.loop_gain,
+            "observation_age_seconds": None if observed is None else observed.sample_age_s.value,
+            "startup_time_seconds": turn.memory.startup.likely_s,
+            "margin_ratio": turn.memory.margin_factor,
+        }
+        for name, value in values.items():
+            self._gauges[name].labels(*key).set(float("nan") if value is None else value)
+        reason = str(turn.decision.binding.reason)
+        if reason == "Demand" and capacity is not None and capacity.unattainable:
+            reason = "ObjectivesUnattainable"
+        self.count(key, reason)
+        if situation.demand is None:
+            self._unknown.labels(*key).inc()
+
+    def count(self, key: tuple[str, str], reason: str) -> None:
+        """Count a turn by its reason."""
+        self._reasons.setdefault(key, set()).add(reason)
+        self._turns.labels(*key, reason).inc()
+
+    def forget(self, key: tuple[str, str]) -> None:
+        """Remove the series of a fleet that is gone."""
+        for gauge in self._gauges.values():
+            _remove(gauge, key)
+        _remove(self._unknown, key)
+        for reason in self._reasons.pop(key, set()):
+            _remove(self._turns, (*key, reason))
+
+    def exposition(self) -> bytes:
+        """Print everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+
+def _remove(metric: Counter | Gauge, labels: tuple[str, ...]) -> None:
+    try:
+        metric.remove(*labels)
+    except KeyError:
+        return  # it never had a value

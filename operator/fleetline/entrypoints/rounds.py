@@ -1,0 +1,268 @@
+"""
+Rounds over all fleets: one reading of the world, then a turn for each fleet, side by side.
+
+A fleet whose turn hangs is left behind and skipped until it ends; no other fleet waits for it.
+"""
+
+import asyncio
+import functools
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fleetline.adapters import manifest, status
+from fleetline.adapters.conditions import Trouble
+from fleetline.adapters.engines import EngineMetrics
+from fleetline.adapters.kubernetes import KubernetesCluster, TargetError
+from fleetline.adapters.manifest import FleetObject
+from fleetline.adapters.metrics import OwnMetrics
+from fleetline.adapters.prometheus import Prometheus, PrometheusError
+from fleetline.adapters.settings import Settings
+from fleetline.adapters.snapshot import SnapshotReader
+from fleetline.control.memory import Memory  # noqa: TC001 - one import block reads better
+from fleetline.control.ports import Observations
+from fleetline.control.turn import Turn, take_turn
+from fleetline.entrypoints.reporting import Reporter, trouble_line, turn_line
+from fleetline.errors import FleetlineError, ManifestError, ObservationError
+from fleetline.policy.decision import Reason
+
+LOGGER: Final = logging.getLogger("fleetline")
+PATIENCE: Final = 0.5
+"""Share of a period that a round waits for its turns; later ones end in the background."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What Prometheus showed in a round."""
+
+    observations: Mapping[str, Observations] = field(default_factory=dict)
+    failure: str = ""
+    because: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """The adapters that a round works with."""
+
+    reader: SnapshotReader
+    cluster: KubernetesCluster
+    metrics: EngineMetrics
+    prometheus: Prometheus
+    reporter: Reporter
+    own: OwnMetrics
+
+
+class Rounds:
+    """Takes rounds; knows when each fleet was last decided."""
+
+    def __init__(self, world: World, settings: Settings) -> None:
+        """Begin without any memory."""
+        self._world = world
+        self._settings = settings
+        self._memories: dict[str, Memory] = {}
+        self._bodies: dict[str, Mapping[str, Any]] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self.decided_s: dict[str, float] = {}
+        """When each fleet was last decided or found impossible, on the loop's clock. [s]"""
+        self.finished_s: float | None = None
+        """When a round last read the world, on the loop's clock. [s]"""
+
+    async def take(self, may_act: "MayAct") -> None:
+        """
+        Take one round.
+
+        Raises
+        ------
+        ObservationError
+            If the API server cannot be read: nothing was decided.
+        """
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        view = await self._world.reader.read()
+        objects = self._understand(view.fleets)
+        self._world.cluster.look_at(view, list(objects.values()))
+        self._world.metrics.look_at(list(objects.values()))
+        seen = await self._observe(objects)
+        tasks = []
+        for uid, body in self._bodies.items():
+            if uid not in self._running:
+                turn = self._turn(uid, body, objects.get(uid), seen, may_act)
+                task = asyncio.create_task(turn)
+                self._running[uid] = task
+                task.add_done_callback(functools.partial(self._ended, uid))
+                tasks.append(task)
+        if tasks:
+            await asyncio.wait(tasks, timeout=PATIENCE * self._settings.period_s)
+        self.finished_s = loop.time()
+        self._world.own.round_duration.observe(self.finished_s - started_s)
+        self._world.own.queries.set(self._world.metrics.queries_in_turn)
+        if self._world.prometheus.clock_skew_s is not None:
+            self._world.own.skew.set(self._world.prometheus.clock_skew_s)
+
+    def _ended(self, uid: str, _: asyncio.Task[None]) -> None:
+        self._running.pop(uid, None)
+
+    async def end(self, within_s: float) -> None:
+        """Let turns in progress end, then cancel them."""
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=within_s)
+        for task in list(self._running.values()):
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    def _understand(self, bodies: Sequence[Mapping[str, Any]]) -> dict[str, FleetObject]:
+        """Parse the fleets; forget those that are gone. Deleted ones are left alone."""
+        alive = {
+            str(body["metadata"]["uid"]): body
+            for body in bodies
+            if not body["metadata"].get("deletionTimestamp")
+        }
+        for uid in self._bodies.keys() - alive.keys():
+            metadata = self._bodies[uid]["metadata"]
+            self._memories.pop(uid, None)
+            self.decided_s.pop(uid, None)
+            self._world.reporter.forget(uid)
+            self._world.own.forget((metadata["namespace"], metadata["name"]))
+        self._bodies = alive
+        objects: dict[str, FleetObject] = {}
+        for uid, body in alive.items():
+            current = {**body, "status": self._world.reporter.status_of(body)}
+            try:
+                objects[uid] = manifest.parse(current)
+            except (ManifestError, FleetlineError):
+                continue  # its turn says so
+        return objects
+
+    async def _observe(self, objects: Mapping[str, FleetObject]) -> Seen:
+        fleets = [one.fleet for one in objects.values()]
+        try:
+            async with asyncio.timeout(2 * self._settings.prometheus_timeout_s):
+                return Seen(await self._world.metrics.observe(fleets))
+        except PrometheusError as error:
+            self._world.own.failures.labels(str(error.failure)).inc()
+            return Seen(failure=str(error.failure), because=str(error))
+        except TimeoutError:
+            self._world.own.failures.labels("PrometheusUnreachable").inc()
+            return Seen(
+                failure="PrometheusUnreachable", because="cannot query Prometheus: it is too slow"
+            )
+
+    async def _turn(
+        self,
+        uid: str,
+        body: Mapping[str, Any],
+        one: FleetObject | None,
+        seen: Seen,
+        may_act: "MayAct",
+    ) -> None:
+        """One fleet's turn, within its own time; whatever goes wrong stays with this fleet."""
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        try:
+            async with asyncio.timeout(self._settings.turn_timeout_s):
+                if one is None:
+                    await self._tell_invalid(body)
+                else:
+                    await self._decide(uid, body, one, seen, may_act)
+            self.decided_s[uid] = loop.time()
+        except TimeoutError:
+            self._world.own.failures.labels("TurnTimeout").inc()
+            LOGGER.warning("turn of %s took too long", _key(body))
+        except ObservationError as error:
+            self._world.own.failures.labels("TurnFailed").inc()
+            LOGGER.warning("turn of %s failed: %s", _key(body), error)
+        except Exception:
+            self._world.own.failures.labels("Bug").inc()
+            LOGGER.exception("turn of %s met a bug", _key(body))
+        finally:
+            self._world.own.turn_duration.observe(loop.time() - started_s)
+
+    async def _decide(
+        self,
+        uid: str,
+        body: Mapping[str, Any],
+        one: FleetObject,
+        seen: Seen,
+        may_act: "MayAct",
+    ) -> None:
+        world, now_s = self._world, time.time()
+        if uid not in self._memories:
+            self._memories[uid] = status.remembered(one, now_s=now_s)
+        view = seen.observations.get(one.fleet.key, seen.because or "not observed")
+        try:
+            turn = await take_turn(
+                one.fleet,
+                self._memories[uid],
+                _Guarded(world.cluster, may_act),
+                view,
+                now_s=now_s,
+                period_s=self._settings.period_s,
+            )
+        except TargetError as error:
+            await self._tell_trouble(body, Trouble(error.reason, str(error)))
+            return
+        self._memories[uid] = turn.memory
+        world.own.note(turn)
+        self._note_failure(turn)
+        background = status.Background(
+            discovery=world.cluster.discoveries.get(one.fleet.key),
+            evidence=world.metrics.evidence.get(one.fleet.key),
+            catalog=world.cluster.catalog,
+            metrics_failure=seen.failure,
+        )
+        await world.reporter.tell_scaled(turn)
+        await world.reporter.tell(body, status.render(turn, one, background), line=turn_line(turn))
+
+    def _note_failure(self, turn: Turn) -> None:
+        error = turn.write_failure
+        if error is None:
+            return
+        reason = error.reason if isinstance(error, TargetError) else "FailedUpdateScale"
+        self._world.own.failures.labels(reason).inc()
+        LOGGER.warning("count of %s not written: %s", turn.fleet.key, error)
+
+    async def _tell_invalid(self, body: Mapping[str, Any]) -> None:
+        try:
+            manifest.parse(body)
+        except FleetlineError as error:
+            await self._tell_trouble(body, Trouble(Reason.INVALID_SPEC, str(error)))
+
+    async def _tell_trouble(self, body: Mapping[str, Any], trouble: Trouble) -> None:
+        metadata, world = body["metadata"], self._world
+        world.own.count((metadata["namespace"], metadata["name"]), str(trouble.reason))
+        rendered = status.render_trouble(
+            trouble,
+            world.reporter.status_of(body),
+            generation=int(metadata.get("generation") or 0),
+            now_s=time.time(),
+        )
+        await world.reporter.tell(body, rendered, line=trouble_line(_key(body), trouble))
+
+
+class MayAct:
+    """Whether this process may write counts: asked right before each write."""
+
+    def __call__(self) -> bool:
+        """Return True: a process without leader election always may."""
+        return True
+
+
+class _Guarded:
+    """The cluster, with writes refused once the Lease is lost."""
+
+    def __init__(self, cluster: KubernetesCluster, may_act: MayAct) -> None:
+        self._may_act = may_act
+        self._cluster = cluster
+        self.read_target = cluster.read_target
+
+    async def write_replicas(self, fleet: Any, target: Any, replicas: int) -> None:
+        if not self._may_act():
+            raise TargetError("LeaseLost", "another replica of the operator holds the Lease")
+        await self._cluster.write_replicas(fleet, target, replicas)
+
+
+def _key(body: Mapping[str, Any]) -> str:
+    metadata = body["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"

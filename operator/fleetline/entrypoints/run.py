@@ -1,0 +1,267 @@
+"""
+The composition root: builds the adapters, starts the watch, and keeps the loop going.
+
+The loop is level-triggered: a full list every period is the truth, a wake-up only hastens it.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import random
+import signal
+import time
+from collections.abc import Callable
+from typing import Final
+
+from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.catalog import load_catalog
+from fleetline.adapters.engines import EngineMetrics
+from fleetline.adapters.events import EventWriter
+from fleetline.adapters.kubernetes import KubernetesCluster
+from fleetline.adapters.lease import Lease
+from fleetline.adapters.metrics import OwnMetrics
+from fleetline.adapters.prometheus import Prometheus
+from fleetline.adapters.settings import Settings
+from fleetline.adapters.snapshot import SnapshotReader
+from fleetline.entrypoints.handlers import Watcher
+from fleetline.entrypoints.reporting import Reporter
+from fleetline.entrypoints.rounds import MayAct, Rounds, World
+from fleetline.entrypoints.web import Health, serving
+from fleetline.errors import FleetlineError, ObservationError
+
+LOGGER: Final = logging.getLogger("fleetline")
+
+JITTER: Final = 0.1
+"""Share of a period by which rounds are spread, so that restarts do not align all operators."""
+
+LEAST_GAP_S: Final = 1.0
+"""Between two rounds, however many wake-ups come. [s]"""
+
+CRD_PATIENCE_S: Final = 30.0
+"""Installers apply definitions and operator together: one may be seconds late. [s]"""
+
+RETRY_S: Final = 2.0
+
+
+class Operator:
+    """Everything of one process."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Build the adapters; nothing is read yet."""
+        self.settings = settings
+        self._api = ApiClient(settings.kubeconfig, deadline_s=settings.request_timeout_s)
+        self._own = OwnMetrics()
+        cluster = KubernetesCluster(self._api, load_catalog())
+        self._prometheus = Prometheus(
+            settings.prometheus_url,
+            deadline_s=settings.prometheus_timeout_s,
+            token_file=settings.prometheus_token_file,
+            ca_file=settings.prometheus_ca_file,
+        )
+        engines = EngineMetrics(
+            self._prometheus,
+            pods_of=cluster.pods_of,
+            period_s=settings.period_s,
+            scrape_interval_s=settings.scrape_interval_s,
+            namespace_label=settings.namespace_label,
+            pod_label=settings.pod_label,
+        )
+        self._reader = SnapshotReader(self._api, settings.namespaces)
+        world = World(
+            reader=self._reader,
+            cluster=cluster,
+            metrics=engines,
+            prometheus=self._prometheus,
+            reporter=Reporter(
+                self._api, EventWriter(self._api, instance=settings.identity), self._own
+            ),
+            own=self._own,
+        )
+        self._rounds = Rounds(world, settings)
+        self._health = Health(self._rounds, settings)
+        self._lease = Lease(
+            self._api,
+            namespace=settings.lease_namespace,
+            name=settings.lease_name,
+            identity=settings.identity,
+        )
+        self._wake = asyncio.Event()
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        """
+        Run until SIGTERM or SIGINT.
+
+        Raises
+        ------
+        FleetlineError
+            If the operator may not read fleets, or the CRD is not installed.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        watcher = Watcher(
+            lambda: _call_in(loop, self._wake.set),
+            kubeconfig=self.settings.kubeconfig,
+            namespaces=self.settings.namespaces,
+        )
+        async with serving(self.settings, self._health, self._own) as ports:
+            LOGGER.info(_line("started", health_port=ports[0], metrics_port=ports[1]))
+            await self._api.connect()
+            election: asyncio.Task[None] | None = None
+            try:
+                await self._until_ready()
+                watcher.start()
+                if self.settings.leader_election:
+                    election = asyncio.create_task(self._lease.keep())
+                await self._keep_going()
+            finally:
+                await self._end(election, watcher)
+
+    async def _until_ready(self) -> None:
+        """Wait for an API server that lets us read fleets; say clearly if it never will."""
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        while not self._stop.is_set():
+            try:
+                await self._reader.check()
+            except ApiError as error:
+                if error.status == 403:
+                    raise FleetlineError(
+                        f"the operator must be allowed to read fleets: {error}"
+                    ) from None
+                if error.status == 404 and loop.time() - started_s > CRD_PATIENCE_S:
+                    raise FleetlineError(
+                        "the CustomResourceDefinition servingfleets.fleetline.dev must be installed"
+                    ) from None
+                LOGGER.warning("the API server is not ready: %s", error)
+            except ObservationError as error:
+                LOGGER.warning("the API server is not ready: %s", error)
+            else:
+                return
+            await self._pause(RETRY_S)
+
+    async def _keep_going(self) -> None:
+        """Take rounds for ever: whatever a round meets, the next one comes."""
+        loop = asyncio.get_running_loop()
+        period_s = self.settings.period_s
+        may_act = _Leadership(self._lease) if self.settings.leader_election else MayAct()
+        failing = ""
+        while not self._stop.is_set():
+            started_s = loop.time()
+            self._wake.clear()
+            leads = may_act()
+            self._health.stands_by = not leads
+            self._own.leader.set(float(leads))
+            if leads:
+                failing = await self._round(may_act, failing)
+            spread = 1 + JITTER * (random.random() - 0.5)  # noqa: S311 - not a secret
+            await self._wait(started_s, period_s * spread if leads else min(period_s, RETRY_S))
+
+    async def _round(self, may_act: MayAct, failing: str) -> str:
+        """Take one round; returns what failed, to be logged once and not at every round."""
+        try:
+            async with asyncio.timeout(4 * self.settings.request_timeout_s):
+                await self._rounds.take(may_act)
+        except (ObservationError, TimeoutError) as error:
+            problem = str(error) or "reading the cluster took too long"
+            self._own.failures.labels("ClusterUnreadable").inc()
+            if not failing:
+                LOGGER.warning("the round was dropped: %s", problem)
+            return problem
+        except Exception:
+            self._own.failures.labels("Bug").inc()
+            LOGGER.exception("the round met a bug")
+            return "bug"
+        if failing:
+            LOGGER.info(_line("recovered"))
+        return ""
+
+    async def _wait(self, started_s: float, period_s: float) -> None:
+        """Sleep until the next round is due, a wake-up brings it forward, or the end comes."""
+        loop = asyncio.get_running_loop()
+        wakes = [asyncio.create_task(event.wait()) for event in (self._wake, self._stop)]
+        try:
+            left_s = max(0.0, started_s + period_s - loop.time())
+            await asyncio.wait(wakes, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wake in wakes:
+                wake.cancel()
+        gap_s = started_s + min(LEAST_GAP_S, period_s) - loop.time()
+        if gap_s > 0:
+            await self._pause(gap_s)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+
+    async def _end(self, election: asyncio.Task[None] | None, watcher: Watcher) -> None:
+        """End within the grace period, the Lease handed on."""
+        grace_s = self.settings.grace_s
+        await self._rounds.end(grace_s / 4)
+        if election is not None:
+            election.cancel()
+            with contextlib.suppress(ObservationError, TimeoutError):
+                await asyncio.wait_for(self._lease.release(), grace_s / 4)
+        await asyncio.to_thread(watcher.stop, grace_s / 4)
+        self._prometheus.close()
+        await self._api.close()
+        LOGGER.info(_line("ended"))
+
+
+class _Leadership(MayAct):
+    """May act while the Lease is held."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def __call__(self) -> bool:
+        """Whether the Lease was renewed lately."""
+        return self._lease.is_held
+
+
+def run(settings: Settings) -> None:
+    """Run the operator until it is told to end."""
+    configure_logging(settings.log_level)
+    asyncio.run(_run(settings))
+
+
+async def _run(settings: Settings) -> None:
+    await Operator(settings).run()
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line; lines that are JSON already are passed through."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format one record."""
+        message = record.getMessage()
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+        }
+        if message.startswith("{"):
+            return json.dumps({**line, **json.loads(message)})
+        line |= {"event": message}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def configure_logging(level: str) -> None:
+    """Log JSON lines to standard error; libraries only from warnings on."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_JsonFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    LOGGER.setLevel(level.upper())
+
+
+def _line(event: str, **fields: object) -> str:
+    return json.dumps({"event": event, **fields})
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    """Call from another thread, unless the loop is closed already."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function)
