@@ -265,16 +265,15 @@ def report(answers: list[Answer], minutes: float) -> str:
         "command makes it anew. Peers are implemented from their published algorithms",
         "(`operator/fleetline/replay/baselines`), at their defaults and, as NAME@best, at the",
         "threshold that in hindsight costs least on this very trace with 99 % of windows met; ours",
-        "has one setting for all traces. GPU-hours from creation to end of drain. A window of five",
+        "has one setting for all traces. Hours are GPU-hours, from creation to end of drain. A window of five",
         "minutes is met if the 95th percentiles of TTFT and TPOT held for what arrived in it.",
         "Traces are cut to at most 12 hours and scaled to fleets of 3 to 15 replicas; image",
         "requests have service times, not tokens, and are taken as text of the same duration.",
-        "Weak points of the comparison: peers know the ceiling of one replica, which flatters them;",
-        "the simulator shares the step time with our model, which flatters ours; a trace of one",
-        "hour has 12 windows, so that one missed window misses the target.",
+        "Weak points of the comparison: peers know the ceiling of one replica, which flatters",
+        "them; the simulator shares the step time with our model, which flatters ours; a trace of",
+        "one hour has 12 windows, so that one missed window misses the target.",
         "",
-        "| trace | ours, windows | GPU-hours | best peer | windows | GPU-hours | ours / peer |"
-        " clairvoyant | ours / clairvoyant |",
+        "| trace | ours, windows | hours | best peer | windows | hours | ratio | bound | ratio |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [_summary(one) for one in answers]
