@@ -1,7 +1,7 @@
 """
 The whole: a Deployment on simulated GPU nodes, traffic to its Service, and a real Prometheus.
 
-What Prometheus says must agree with what the router knows.
+What Prometheus says must agree with what the router knows, on our own API and on the real one.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 
 CHAT = {"app": "chat"}
 RATE_PER_S = 12.0
-WINDOW_S = 10
+WINDOW_S = 7
 
 
 def deployment(replicas: int) -> dict[str, Any]:
@@ -54,10 +54,12 @@ SERVICE = {
 }
 
 
-@pytest.fixture
-async def here() -> AsyncIterator[Cluster]:
+@pytest.fixture(params=["memory", pytest.param("controlplane", marks=pytest.mark.controlplane)])
+async def here(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     nodes = [NodeSpec(accelerator="H100-SXM", count=1, accelerators_per_node=2)]
-    async with cluster(nodes=nodes, startup="200ms", scrape_interval_s=0.5) as running:
+    async with cluster(
+        request.param, nodes=nodes, startup="200ms", scrape_interval_s=0.5
+    ) as running:
         yield running
 
 
@@ -91,7 +93,7 @@ async def test_prometheus_agrees_with_the_truth(
 
     await until(both_are_scraped)
     lengths = LogNormalLengths(mean_prompt_tokens=400, mean_output_tokens=80)
-    shape = Constant(level_per_s=RATE_PER_S, duration_s=WINDOW_S + 4)
+    shape = Constant(level_per_s=RATE_PER_S, duration_s=WINDOW_S + 3)
     await router.replay(draw_arrivals(shape, lengths, seed=1))
     rate_per_s = await ask(here, f"sum(rate(vllm:request_success_total[{WINDOW_S}s]))")
     arrivals_per_s = await ask(here, f"sum(rate(llm_d_epp_request_total[{WINDOW_S}s]))")
@@ -102,9 +104,9 @@ async def test_prometheus_agrees_with_the_truth(
         return await ask(here, "sum(vllm:generation_tokens_total)") == tokens
 
     await until(every_token_is_counted)
-    recent = [one for one in router.truth.records if one.arrival_s > router.truth.origin_s + 4]
-    assert rate_per_s == pytest.approx(len(recent) / WINDOW_S, rel=0.2)
-    assert arrivals_per_s == pytest.approx(len(recent) / WINDOW_S, rel=0.2)
+    recent = [one for one in router.truth.records if one.arrival_s > router.truth.origin_s + 3]
+    assert rate_per_s == pytest.approx(len(recent) / WINDOW_S, rel=0.25)
+    assert arrivals_per_s == pytest.approx(len(recent) / WINDOW_S, rel=0.25)
     assert {record.replica for record in router.truth.records} == {
         name for _, name in here.simulation.pods
     }
@@ -150,7 +152,7 @@ async def test_a_smaller_deployment_finishes_its_requests_first(
     router = await here.simulation.router("chat")
     await until(lambda: len(router.endpoints.ready) == 2)
     lengths = LogNormalLengths(mean_prompt_tokens=400, mean_output_tokens=300)
-    router.begin(draw_arrivals(Constant(level_per_s=10, duration_s=6), lengths, seed=2))
+    router.begin(draw_arrivals(Constant(level_per_s=15, duration_s=3), lengths, seed=2))
     await until(lambda: router.in_flight > 8)
 
     await kubernetes.patch(
