@@ -115,6 +115,16 @@ def test_the_operator_watches_what_was_asked_for(watch_namespaces, scope):
             "--prometheus-url=https://thanos.example:10902/q",
             id="prometheus.url",
         ),
+        pytest.param(
+            {"prometheus": {"podLabel": "kubernetes_pod_name"}},
+            "--pod-label=kubernetes_pod_name",
+            id="prometheus.podLabel",
+        ),
+        pytest.param(
+            {"prometheus": {"namespaceLabel": "kubernetes_namespace"}},
+            "--namespace-label=kubernetes_namespace",
+            id="prometheus.namespaceLabel",
+        ),
         pytest.param({"syncPeriodSeconds": 30}, "--sync-period=30", id="syncPeriodSeconds"),
         pytest.param({"logLevel": "debug"}, "--log-level=debug", id="logLevel"),
     ],
@@ -178,12 +188,7 @@ def test_two_replicas_stand_on_different_nodes_and_are_replaced_one_by_one():
     spec = chart.one(objects, "Deployment")["spec"]
 
     assert (spec["replicas"], spec["strategy"]["rollingUpdate"]["maxSurge"]) == (2, 0)
-    assert chart.container(objects)["args"][-4:] == [
-        "--leader-election",
-        "--lease-name=fleetline",
-        "--lease-namespace=$(POD_NAMESPACE)",
-        "--identity=$(POD_NAME)",
-    ]
+    assert chart.container(objects)["args"][-2:] == ["--leader-elect", "--lease-name=fleetline"]
     assert pod(objects)["topologySpreadConstraints"][0]["topologyKey"] == "kubernetes.io/hostname"
 
 

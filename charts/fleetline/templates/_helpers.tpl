@@ -76,6 +76,8 @@ with which it is asked. The operator mounts the one Secret that it needs; it may
 */}}
 {{- define "fleetline.prometheusArgs" -}}
 - --prometheus-url={{ .Values.prometheus.url }}
+- --pod-label={{ .Values.prometheus.podLabel }}
+- --namespace-label={{ .Values.prometheus.namespaceLabel }}
 {{- with .Values.prometheus.tokenSecret }}{{ if .name }}
 - --prometheus-token-file=/etc/fleetline/token/{{ .key }}
 {{- end }}{{ end }}
