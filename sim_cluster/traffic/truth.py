@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
+_ROUNDING: Final = 1e-9
+"""0.95 x 20 is 19, also in floating point."""
+
+
 class ObjectiveLike(Protocol):
     """A latency objective: `fleetline.model.objective.Objective` is one."""
 
@@ -207,12 +211,15 @@ def _p95(records: Iterable[RequestRecord], metric: str) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _holds(records: Iterable[RequestRecord], objective: ObjectiveLike) -> bool:
-    value = percentile_of(_latencies(records, str(objective.metric)), objective.percentile)
-    return value is None or value <= objective.target_s
+def _holds(records: Sequence[RequestRecord], objective: ObjectiveLike) -> bool:
+    good = sum(_is_good(record, objective) for record in records)
+    return good >= objective.percentile / 100 * len(records) - _ROUNDING
 
 
 def _is_good(record: RequestRecord, objective: ObjectiveLike) -> bool:
+    """Whether a request met a target; a latency that it does not have is met, unfinished is not."""
+    if not math.isfinite(record.finished_s):
+        return False
     return all(
         value <= objective.target_s for value in _latencies((record,), str(objective.metric))
     )

@@ -22,6 +22,7 @@ from sim_cluster.traffic.endpoints import Endpoints
 from sim_cluster.traffic.lengths import FixedLengths, LogNormalLengths
 from sim_cluster.traffic.router import Router
 from sim_cluster.traffic.shapes import Constant, Step
+from sim_cluster.traffic.truth import RequestRecord, Truth
 
 H100 = catalog.accelerator("H100-SXM").accelerator
 
@@ -210,9 +211,24 @@ def test_unfinished_requests_count_as_missed() -> None:
 
     pool.advance(5.0)
 
-    assert router.truth.windows_met([Target("EndToEnd", math.inf)]) == 1.0
-    assert router.truth.windows_met([Target("EndToEnd", 1e6)]) == 0.0
+    assert router.truth.windows_met([Target("EndToEnd", math.inf)]) == 0.0
+    assert router.truth.windows_met([Target("TimeToFirstToken", 1e6)]) == 0.0
     assert router.truth.goodput_share([Target("EndToEnd", 1e6)]) == 0.0
+
+
+@pytest.mark.parametrize(("late", "met"), [(1, 1.0), (2, 0.0)])
+def test_one_in_twenty_may_be_late_at_the_95th_percentile(late: int, met: float) -> None:
+    truth = Truth()
+    truth.records = [
+        RequestRecord(
+            float(number), 10, 1, first_token_s=number + wait_s, finished_s=number + wait_s
+        )
+        for number, wait_s in enumerate([9.0] * late + [0.5] * (20 - late))
+    ]
+
+    assert truth.windows_met([Target("TimeToFirstToken", 1.0)]) == met
+    # answers of one token have no gaps: nothing of them can be late
+    assert truth.windows_met([Target("TimePerOutputToken", 0.01)]) == 1.0
 
 
 def test_nothing_is_known_of_no_traffic() -> None:
