@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sim_cluster.nodes.faults import ScrapeFault
 from sim_cluster.resources import PODS
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from sim_cluster.nodes.simulation import Simulation
 
 
+_NO_GRACE: Final = {"gracePeriodSeconds": 0}
+
+
 class Faults:
     """What a test or a curious user can break, and mend."""
 
@@ -23,6 +26,11 @@ class Faults:
     def crash(self, key: Key, *, starts_again: bool = True) -> None:
         """Let a pod's container crash; unless it `starts_again` it crashes at every start."""
         self._simulation.lifecycle.crash(self._known(key), starts_again=starts_again)
+
+    async def vanish(self, key: Key) -> None:
+        """Delete a pod without grace: its process is gone, and so are its requests."""
+        namespace, name = self._known(key)
+        await self._simulation.client.delete(PODS, namespace, name, options=_NO_GRACE)
 
     def fail_readiness(self, key: Key) -> None:
         """Let a pod's readiness probe fail from now on."""
@@ -59,13 +67,13 @@ class Faults:
         self.silence_node(name)
         await simulation.keeper.remove(name)
         for namespace, pod in keys:  # as the pod garbage collector does, only sooner
-            await simulation.client.delete(PODS, namespace, pod, options={"gracePeriodSeconds": 0})
+            await simulation.client.delete(PODS, namespace, pod, options=_NO_GRACE)
 
     async def apply(self, wish: Mapping[str, Any]) -> None:
         """
         Do what a JSON body asks for.
 
-        {"fault": "crash" | "crash-loop" | "fail-readiness" | "restore-readiness",
+        {"fault": "crash" | "crash-loop" | "vanish" | "fail-readiness" | "restore-readiness",
          "namespace": ..., "pod": ...}
         {"fault": "scrape", "namespace": ..., "pod": ..., "kind": a ScrapeFault, "families": [...]}
         {"fault": "silence-node" | "restore-node" | "remove-node", "node": ...}
@@ -75,6 +83,8 @@ class Faults:
             await self.remove_node(wish["node"])
         elif fault == "silence-node":
             self.silence_node(wish["node"])
+        elif fault == "vanish":
+            await self.vanish((wish["namespace"], wish["pod"]))
         elif fault == "restore-node":
             self.restore_node(wish["node"])
         else:

@@ -176,6 +176,22 @@ async def test_a_router_follows_pods_by_their_labels(cluster: Any, client: Any, 
     assert other.endpoints.ready == ()
 
 
+async def test_requests_of_a_pod_that_vanishes_are_held_for_another(
+    cluster: Any, client: Any, until: Any
+) -> None:
+    async with simulate(client, NODES, startup="0s") as sim:
+        await cluster.bind("chat-0")
+        await cluster.until_ready("chat-0")
+        router = await sim.router("chat", selector={"app": "chat"})
+        router.begin([Arrival(0.0, 500, 5000)])
+        await until(lambda: router.in_flight == 1)
+
+        await sim.faults.vanish(("default", "chat-0"))
+        await until(lambda: router.held == 1)
+
+    assert router.truth.records[0].reroutes == 1
+
+
 async def test_a_crash_is_backed_off_and_started_again(cluster: Any, client: Any) -> None:
     async with simulate(client, NODES, startup="0s", speed=40) as sim:
         await cluster.bind("chat-0")
