@@ -1,15 +1,26 @@
-"""The operator understands each example: nothing that the API accepts is lost on the way."""
+"""The operator understands each example, and writes nothing that the definition would prune."""
+
+import ast
+import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fleetline.adapters import manifest
 from fleetline.adapters.catalog import load_catalog
 from fleetline.adapters.node_labels import accelerator_of_node
 from fleetline.adapters.profiles import with_profiles
+from fleetline.adapters.status import decimal
 from tests.crd import definitions as crd
 
 H100_NODE = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 CUSTOM_NODE = {"nvidia.com/gpu.product": "Example-NPU-96GB"}
+ADAPTERS = crd.ROOT / "operator" / "fleetline" / "adapters"
+INTERNAL = {"step", "sequence", "prefill"}
+"""Names of factors inside the operator; status shows them as Step, Sequence and Prefill."""
+STATUS = crd.schema("servingfleets")["properties"]["status"]
+DECIMAL = STATUS["properties"]["replica"]["properties"]["loopGain"]
 ALLOCATABLE = {"nvidia.com/gpu": "8"}
 
 
@@ -52,3 +63,27 @@ def test_nodes_are_still_recognised_when_a_profile_corrects_or_adds(labels, name
     found = accelerator_of_node(catalog, labels, ALLOCATABLE)
 
     assert found.accelerator.name == name
+
+
+def test_every_field_that_the_operator_writes_is_in_the_definition():
+    known = {name for _, node in crd.nodes(STATUS) for name in node.get("properties", {})}
+    written = {
+        key.value
+        for module in ("status.py", "conditions.py")
+        for node in ast.walk(ast.parse((ADAPTERS / module).read_text("utf-8")))
+        if isinstance(node, ast.Dict)
+        for key in node.keys
+        if isinstance(key, ast.Constant) and key.value not in INTERNAL
+    }
+
+    assert len(written) > 40
+    assert written - known == set()
+
+
+@settings(deadline=None)
+@given(st.floats(min_value=-1e15, max_value=1e15, allow_subnormal=True))
+def test_every_number_that_the_operator_writes_is_a_decimal_of_the_definition(value):
+    text = decimal(value)
+
+    assert re.search(DECIMAL["pattern"], text)
+    assert len(text) <= DECIMAL["maxLength"]
