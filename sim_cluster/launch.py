@@ -10,7 +10,6 @@ no port, no file.
 from __future__ import annotations
 
 import contextlib
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,8 @@ from sim_cluster.api_client import ApiClient
 from sim_cluster.backends import Backend
 from sim_cluster.definitions import applied_definitions
 from sim_cluster.nodes import NodeSpec, simulate
-from sim_cluster.processes import running, temporary_folder
+from sim_cluster.operator_process import free_operator_ports, running_operator
+from sim_cluster.processes import temporary_folder
 from sim_cluster.prometheus import serving_prometheus
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Cluster:
     api: Api
     simulation: Simulation
     operator: Child | None = None
+    operator_metrics_url: str | None = None
     folder: Path
 
 
@@ -57,6 +58,7 @@ async def cluster(
     speed: float = 1.0,
     seed: int = 0,
     scrape_interval_s: float = 1.0,
+    scrapes_at_once: bool = False,
     operator_arguments: Sequence[str] = (),
     simulation_options: Mapping[str, Any] | None = None,
     report: Report = print,
@@ -65,6 +67,7 @@ async def cluster(
 
     `startup`, `speed`, `seed` and `simulation_options` go to `sim_cluster.nodes.simulate`; with an
     operator, `crds/` is applied first. `kubeconfig` is for the backend of that name only.
+    `scrapes_at_once` has the metrics of all pods in one answer, as thousands of pods need it.
     """
     chosen = backends.named(backend)
     async with contextlib.AsyncExitStack() as stack:
@@ -83,13 +86,15 @@ async def cluster(
                 **(simulation_options or {}),
             )
         )
-        url = None
+        ports, url = free_operator_ports(), None
         if prometheus:
             url = await stack.enter_async_context(
                 serving_prometheus(
                     folder,
-                    discovery_url=f"{simulation.url}/sd",
+                    discovery_url=None if scrapes_at_once else f"{simulation.url}/sd",
+                    aggregate_url=f"{simulation.url}/metrics" if scrapes_at_once else None,
                     scrape_interval_s=scrape_interval_s,
+                    targets={"fleetline": ports.metrics_address} if operator else None,
                 )
             )
         child = None
@@ -98,24 +103,21 @@ async def cluster(
             await stack.enter_async_context(
                 applied_definitions(client, remove_at_end=chosen is Backend.KUBECONFIG)
             )
-            command = operator_command(api.kubeconfig, url, operator_arguments)
-            child = stack.enter_context(running("fleetline", command, folder / "operator.log"))
+            child = await stack.enter_async_context(
+                running_operator(
+                    api.kubeconfig,
+                    url,
+                    ports=ports,
+                    log=folder / "operator.log",
+                    arguments=operator_arguments,
+                )
+            )
         yield Cluster(
             kubeconfig=api.kubeconfig,
             prometheus_url=url,
             api=api,
             simulation=simulation,
             operator=child,
+            operator_metrics_url=f"http://{ports.metrics_address}/metrics" if operator else None,
             folder=folder,
         )
-
-
-def operator_command(
-    kubeconfig: Path, prometheus_url: str | None, arguments: Sequence[str] = ()
-) -> list[str | Path]:
-    """Compose the command line of the operator against a cluster."""
-    command: list[str | Path] = [sys.executable, "-m", "fleetline", "run"]
-    command += ["--kubeconfig", kubeconfig]
-    if prometheus_url is not None:
-        command += ["--prometheus-url", prometheus_url]
-    return [*command, *arguments]
