@@ -255,6 +255,7 @@ def configure_logging(level: str) -> None:
     handler.setFormatter(_JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     LOGGER.setLevel(level.upper())
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)  # "signals are ignored"
 
 
 def _line(event: str, **fields: object) -> str:

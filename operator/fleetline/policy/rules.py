@@ -30,6 +30,10 @@ BREAKER_SHARE: Final = 0.45
 BREAKER_REPLICAS: Final = 3
 """More than 45 %, and more than 3, not ready at once: cluster-autoscaler's rule for nodes."""
 
+IN_FLIGHT_FACTOR: Final = 2
+"""What is inside may at most double what arrivals ask for: after an overload most of it is a queue
+that drains once, not demand that stays."""
+
 TOLERANCE: Final = 0.03
 """Relative change of demand that must fit before a replica is removed: at the edge between two
 counts noise would flip them."""
@@ -69,7 +73,8 @@ def serve_in_flight(replicas: int, situation: Situation) -> Step | None:
     if demand is None or ceiling_at is None:
         return None
     surely = demand.in_flight_requests - SURE_DEVIATIONS * sqrt(demand.in_flight_requests)
-    needed = replicas_for_concurrency(surely, ceiling_at)
+    most = max(replicas + IN_FLIGHT_FACTOR, IN_FLIGHT_FACTOR * replicas)
+    needed = min(replicas_for_concurrency(surely, ceiling_at), most)
     if needed <= replicas:
         return None
     return Step(
