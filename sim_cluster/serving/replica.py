@@ -103,10 +103,10 @@ class ServingReplica:
 
     @property
     def next_event_s(self) -> float:
-        """When `advance` next has something to do; infinite if idle. [s]"""
+        """To which moment `advance` has to go to do anything; infinite if idle. [s]"""
         if self._step is not None:
             return self._step.end_s
-        return self._begin_s() if self._queue else math.inf
+        return math.nextafter(self._begin_s(), math.inf)
 
     def submit(self, request: Request) -> None:
         """
