@@ -16,8 +16,9 @@ import numpy as np
 from scipy import special
 
 from fleetline.model.first_token import own_prefill_s, prefill_wait
+from fleetline.model.convoy import convoy_s
 from fleetline.model.lanes import Array, Lanes
-from fleetline.model.loop import ALMOST_ONE, TINY, Loop, decode_steps, mean, prefill_work_s
+from fleetline.model.loop import ALMOST_ONE, TINY, Loop, decode_steps, full_step_s
 from fleetline.model.objective import Metric
 from fleetline.model.slots import concurrency_variance, saturated, slot_wait
 
@@ -39,6 +40,8 @@ class Latency:
     shift_s: Array
     """Below this it cannot fall. [s]"""
     weights: Array
+    most_s: Array | None = None
+    """Above this it cannot rise, if there is such a bound. [s]"""
 
     def attainment(self, target_s: Array | float) -> Array:
         """Share of requests at or below a target; shape (questions, points). 0..1"""
@@ -63,9 +66,22 @@ class Latency:
     def _below(self, target_s: Array | float) -> Array:
         excess = np.maximum(self.mean_s - self.shift_s, TINY)
         variance = np.maximum(self.variance_s2, TINY * TINY)
+        if self.most_s is not None:
+            return self._below_bounded(target_s, excess, variance)
         shape = excess * excess / variance
         scaled = np.maximum(target_s - self.shift_s, 0.0) * excess / variance
         return np.asarray(special.gammainc(shape, scaled))
+
+
+    def _below_bounded(self, target_s: Array | float, excess: Array, variance: Array) -> Array:
+        """Beta instead of gamma: the same two moments between two bounds."""
+        most = self.mean_s if self.most_s is None else self.most_s
+        width = np.maximum(most - self.shift_s, 1.02 * excess)
+        middle = excess / width
+        spread = np.minimum(variance / (width * width), 0.95 * middle * (1.0 - middle))
+        total = middle * (1.0 - middle) / spread - 1.0
+        place = np.clip((target_s - self.shift_s) / width, 0.0, 1.0)
+        return np.asarray(special.betainc(middle * total, (1.0 - middle) * total, place))
 
 
 def latency_of(
@@ -108,24 +124,21 @@ def time_per_output_token(lanes: Lanes, loop: Loop) -> Latency:
     """
     Time from first to last token of a request, over the number of tokens between.
 
-    Two things vary: how much prefill of others falls into its life (a compound sum that stretches
-    the very time in which it gathers: variance / (1 - busy)^2), and how full the batch is while it
-    lives (the drift of N, averaged over a life of T with memory theta).
+    Two things vary: how much prefill of others falls into its life (see `convoy`), and how full
+    the batch is while it lives (the drift of N, averaged over a life of T with memory theta).
     """
     per_step = lanes.step["tokens_per_step"][..., np.newaxis]
     steps = np.maximum((lanes.kinds.output_tokens - 1.0) / per_step, 1.0)
-    convoy = _convoy_s(lanes, loop, steps)
+    convoy, gathered = convoy_s(lanes, loop, steps)
     token = loop.mean_step_s[..., np.newaxis] + convoy
-    gathered = _prefill_variance_s2_per_s(lanes, loop)[..., np.newaxis] * token / steps
-    gathered = gathered + convoy * convoy
     drift = _drift_s2(lanes, loop, steps)
     floor = np.maximum(loop.step_s[..., np.newaxis] - SLACK * np.sqrt(drift), 0.0)
-    shift = np.minimum(floor, 0.98 * token)
     return Latency(
-        mean_s=np.broadcast_to(token / per_step, drift.shape),
-        variance_s2=(gathered + drift) / per_step**2,
-        shift_s=np.broadcast_to(shift / per_step, drift.shape),
+        mean_s=token / per_step,
+        variance_s2=(gathered + drift + np.sqrt(gathered * drift)) / per_step**2,
+        shift_s=np.minimum(floor, 0.98 * token) / per_step,
         weights=lanes.kinds.weights,
+        most_s=(full_step_s(lanes, loop)[..., np.newaxis] + SLACK * np.sqrt(drift)) / per_step,
     )
 
 
@@ -167,26 +180,6 @@ def end_to_end(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Latency:
         shift_s=first.shift_s + tiled(gaps * token.shift_s),
         weights=first.weights,
     )
-
-
-def _prefill_variance_s2_per_s(lanes: Lanes, loop: Loop) -> Array:
-    """Variance that prefill work of others adds to a stretch of time, per second of it. [s]"""
-    work = prefill_work_s(lanes)
-    offered = loop.arrival_rate_per_s * loop.mean_step_s * mean(lanes, work)
-    seen = loop.extra_s / np.maximum(offered, TINY)
-    busy = np.minimum(loop.extra_s / loop.mean_step_s, ALMOST_ONE)
-    square = mean(lanes, work * work) + (lanes.dispersion - 1.0) * mean(lanes, work) ** 2
-    return np.asarray(
-        loop.arrival_rate_per_s * np.maximum(square, 0.0) * seen * seen / (1.0 - busy) ** 2
-    )
-
-
-def _convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> Array:
-    """What the prompts right behind a request add to its mean step: most if its answer is short."""
-    busy = np.minimum(loop.extra_s / loop.mean_step_s, ALMOST_ONE)[..., np.newaxis]
-    met = 1.0 - busy**steps
-    total = loop.convoy_share * loop.mean_step_s * decode_steps(lanes)
-    return np.asarray(total[..., np.newaxis] * met / mean(lanes, met)[..., np.newaxis] / steps)
 
 
 def _drift_s2(lanes: Lanes, loop: Loop, steps: Array) -> Array:

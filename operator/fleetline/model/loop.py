@@ -104,6 +104,14 @@ def chunks(lanes: Lanes, decoding: Array) -> Array:
     return np.ceil(lanes.kinds.prompt_tokens / budget)
 
 
+def full_step_s(lanes: Lanes, loop: Loop) -> Array:
+    """Time of a step whose token budget is full of prompts. [s]"""
+    budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)
+    prompts = lanes.kinds.prompt_tokens
+    token_s = mean(lanes, prefill_work_s(lanes) * prompts) / mean(lanes, prompts * prompts)
+    return loop.step_s + np.maximum(budget * token_s - loop.gap_s, 0.0)
+
+
 def chunk_share(lanes: Lanes, decoding: Array) -> Array:
     """How far one chunk of a prompt fills the token budget of a step. 0..1"""
     budget = np.maximum(lanes.step_token_budget - decoding, 1.0)
@@ -158,7 +166,7 @@ def _loop(lanes: Lanes, decoding: Array, met: Array, arrivals: Array) -> Loop:
     work_s = extra_s / np.maximum(arrivals, TINY)
     works = prefill_work_s(lanes)
     uneven = mean(lanes, works * works) / mean(lanes, works) ** 2 - 1.0
-    single = 1.0 - chunk_share(lanes, decoding) ** 2
+    single = 1.0 - chunk_share(lanes, decoding) ** 4
     gathering = busy * (1.0 + busy * busy * uneven) / ((1.0 - busy) ** 2 * (1.0 + busy))
     convoy_s = single * work_s / decode_steps(lanes) * gathering
     loop = Loop(

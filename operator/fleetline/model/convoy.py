@@ -1,0 +1,60 @@
+"""
+The convoy: a long step lets arrivals gather, so the next step is long as well.
+
+    x_j = t + rho x_{j-1} + e_j        Var(e_j) = lambda E[P^2] x_{j-1}
+
+The steps of a request follow the step that held its own prompt, which was longer than the mean.
+What exceeds the mean decays by rho = the share of prefill work in a step; short answers see most
+of it. The sum of n such steps has mean and variance in closed form.
+"""
+
+import numpy as np
+
+from fleetline.model.lanes import Array, Lanes
+from fleetline.model.loop import MOST_BUSY, TINY, Loop, chunk_share, mean, prefill_work_s
+
+
+def seen_share(lanes: Lanes, loop: Loop) -> Array:
+    """Share of prefill work that lengthens steps: the rest hides behind the reading of weights."""
+    offered = loop.arrival_rate_per_s * loop.mean_step_s * mean(lanes, prefill_work_s(lanes))
+    return np.minimum(loop.extra_s / np.maximum(offered, TINY), 1.0)
+
+
+def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
+    """
+    What prompts behind a request add to its mean step, and the variance of that mean, by kind.
+
+    `steps` are the decode steps of each kind, shape (questions, 1, kinds). [s], [s^2]
+    """
+    busy = np.minimum(loop.extra_s / loop.mean_step_s, MOST_BUSY)[..., np.newaxis]
+    work = prefill_work_s(lanes) * seen_share(lanes, loop)[..., np.newaxis]
+    square = mean(lanes, work * work)[..., np.newaxis]
+    rate = loop.arrival_rate_per_s[..., np.newaxis]
+    average = loop.mean_step_s[..., np.newaxis]
+    met = 1.0 - busy**steps
+    decay = met / (1.0 - busy)
+    companions = busy * average * (1.0 + rate * square / average / (1.0 - busy**2))
+    single = (1.0 - chunk_share(lanes, loop.decoding) ** 4)[..., np.newaxis]
+    longer = single * (work + companions - busy * average)
+    total = loop.convoy_share[..., np.newaxis] * average * mean_steps(lanes, steps)
+    shape = np.maximum(longer, 0.0) * busy * decay
+    convoy = total * shape / np.maximum(mean(lanes, shape)[..., np.newaxis], TINY) / steps
+    random = _sum_of_steps(busy, steps) * average + decay**2 * np.maximum(longer, 0.0)
+    before = single * rate * square * average / (1.0 - busy**2) * (busy * decay) ** 2
+    burst = 1.0 + (lanes.dispersion - 1.0)[..., np.newaxis] * (
+        mean(lanes, work)[..., np.newaxis] ** 2 / np.maximum(square, TINY * TINY)
+    )
+    variance = (rate * square * random + before) * np.maximum(burst, 0.0)
+    return convoy, variance / steps**2
+
+
+def mean_steps(lanes: Lanes, steps: Array) -> Array:
+    """Mean decode steps of a request, as a last axis of one. [steps]"""
+    return mean(lanes, steps)[..., np.newaxis]
+
+
+def _sum_of_steps(busy: Array, steps: Array) -> Array:
+    """Variance of the sum of n steps of the recursion, over that of one innovation."""
+    once = busy * (1.0 - busy**steps) / (1.0 - busy)
+    twice = busy**2 * (1.0 - busy ** (2.0 * steps)) / (1.0 - busy**2)
+    return np.asarray((steps - 2.0 * once + twice) / (1.0 - busy) ** 2)
