@@ -1,5 +1,6 @@
 """The chart rendered by the real helm: values in, objects out."""
 
+import functools
 import json
 import subprocess
 from pathlib import Path
@@ -27,10 +28,16 @@ def render(
 
 
 def text(values: Json | None = None, *, name: str = "fleetline", namespace: str = "ops") -> str:
+    return _rendered(json.dumps(values or {}), name, namespace)
+
+
+@functools.cache
+def _rendered(values: str, name: str, namespace: str) -> str:
+    """Run helm once for the same question."""
     command = [str(tools.helm()), "template", name, str(CHART), "--namespace", namespace]
     done = subprocess.run(
         [*command, "--values", "-"],
-        input=json.dumps(values or {}),
+        input=values,
         capture_output=True,
         text=True,
         check=False,
