@@ -7,6 +7,7 @@ controllers and scheduler in the place of ours, so that the same tests say wheth
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import itertools
 import os
 import threading
@@ -112,7 +113,7 @@ class World:
         items, _ = await self.client.list(resource, self.namespace, **selectors)
         return items
 
-    async def until(self, look, accept=bool, timeout_s=15):
+    async def until(self, look, accept=bool, timeout_s=40):
         """Look until the answer is acceptable, and return it."""
         answer = None
         with contextlib.suppress(TimeoutError):
@@ -147,6 +148,11 @@ class World:
         return await self.until(ready, lambda pods: len(pods) == count)
 
     async def leave(self):
+        """Take everything along, so that no pod of this test waits for the next one's nodes."""
+        self.kubelet.release()
+        await self.client.delete(NAMESPACES, None, self.namespace)
+        look = functools.partial(self.client.find, NAMESPACES, None, self.namespace)
+        await self.until(look, lambda each: each is None)
         for name in self._nodes:
             await self.client.delete(NODES, None, name)
 
@@ -200,6 +206,7 @@ async def world(real_kubeconfig, tmp_path):
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         world = World(client, kubelet, namespace)
         yield world
+        if real_kubeconfig:
+            await world.leave()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await world.leave()

@@ -3,8 +3,9 @@
 from sim_cluster.resources import EVENTS, NODES, PODS
 
 
-def pod(gpus=0, **spec):
+def pod(gpus=0, cpu=None, **spec):
     limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    limits |= {"cpu": cpu} if cpu else {}
     container = {"name": "c", "image": "x", "resources": {"limits": limits}}
     return {"containers": [container], **spec}
 
@@ -102,9 +103,9 @@ async def test_a_cordoned_node_takes_nobody(world):
 async def test_pods_spread_over_empty_nodes(world):
     names = {await world.add_node("one"), await world.add_node("two")}
 
-    await world.create(PODS, "first", spec=pod(gpus=4))
+    await world.create(PODS, "first", spec=pod(gpus=4, cpu="40"))
     first = await node_of(world, "first")
-    await world.create(PODS, "second", spec=pod(gpus=4))
+    await world.create(PODS, "second", spec=pod(gpus=4, cpu="40"))
 
     assert {first, await node_of(world, "second")} == names
 

@@ -1,0 +1,259 @@
+"""
+Many fleets on a simulated cluster: what the operator costs, printed next to the bars.
+
+    python benchmarks/scale.py [--fleets 1000] [--pods 20000] [--hold 600]
+    python benchmarks/scale.py --backend controlplane --pods 5000
+
+The fleets rest: no requests come, and every Deployment has the least replicas that its fleet asks
+for. So every write that is counted while they are held is one too many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import os
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from sim_cluster.api_client import ApiClient
+from sim_cluster.informer import Informer
+from sim_cluster.launch import Cluster, cluster
+from sim_cluster.nodes import NodeSpec
+from sim_cluster.resources import DEPLOYMENTS, NAMESPACES, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
+FLEETS = Resource("fleetline.dev", "v1alpha1", "servingfleets", "ServingFleet")
+FLEETS_PER_NAMESPACE = 20
+GPUS_PER_NODE = 8
+OPERATOR_AGENT = "fleetline"
+SETTLE_S = 60.0
+SCRAPE_S = 30.0
+TURN_BAR_S, MEMORY_BAR_MIB, QUERIES_BAR, WRITES_BAR = 1.0, 200.0, 12.0, 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The operator at one moment."""
+
+    at_s: float
+    cpu_s: float
+    memory_mib: float
+    metrics: dict[str, dict[tuple[str, ...], float]]
+
+
+def main() -> int:
+    """Print the numbers; 1 if a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1] if __doc__ else None)
+    parser.add_argument("--backend", default="memory")
+    parser.add_argument("--fleets", type=int, default=1000)
+    parser.add_argument("--pods", type=int, default=20_000)
+    parser.add_argument("--hold", type=float, default=600.0, help="how long to measure, in seconds")
+    parser.add_argument("--period", type=float, default=15.0, help="of the operator, in seconds")
+    return asyncio.run(_measure(parser.parse_args()))
+
+
+async def _measure(options: argparse.Namespace) -> int:
+    nodes = [NodeSpec(count=math.ceil(options.pods / GPUS_PER_NODE))]
+    began_s = time.monotonic()
+    async with cluster(
+        options.backend,
+        nodes=nodes,
+        operator=True,
+        startup="1s",
+        scrape_interval_s=SCRAPE_S,
+        scrapes_at_once=True,
+        operator_arguments=["--period", f"{options.period:g}s"],
+        simulation_options={"most_listeners": 0},
+        report=_tell,
+    ) as here:
+        _tell(f"cluster with {nodes[0].count} nodes up after {time.monotonic() - began_s:.0f} s")
+        async with ApiClient.from_kubeconfig(here.kubeconfig, user_agent="scale") as client:
+            replicas = options.pods // options.fleets
+            await _fill(client, fleets=options.fleets, replicas=replicas)
+            await _until_ready(here, options.fleets * replicas, began_s)
+            await asyncio.sleep(max(SETTLE_S, 4 * options.period))
+            return await _hold(here, client, options.hold)
+
+
+async def _fill(client: ApiClient, *, fleets: int, replicas: int) -> None:
+    places = [(f"team-{number // FLEETS_PER_NAMESPACE}", f"f{number}") for number in range(fleets)]
+    await _all(
+        client.create(NAMESPACES, {"metadata": {"name": name}})
+        for name in sorted({namespace for namespace, _ in places})
+    )
+    await _all(client.create(DEPLOYMENTS, _deployment(*place, replicas)) for place in places)
+    await _all(client.create(FLEETS, _fleet(*place, replicas)) for place in places)
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, Any]]) -> None:
+    await asyncio.gather(*work)
+
+
+def _deployment(namespace: str, name: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": name}
+    container = {
+        "name": "engine",
+        "image": "vllm/vllm-openai:v0.21.0",
+        "command": ["vllm", "serve", "meta-llama/Llama-3.1-8B-Instruct"],
+        "args": ["--served-model-name", name],
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        "ports": [{"name": "http", "containerPort": 8000}],
+    }
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def _fleet(namespace: str, name: str, replicas: int) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "scaleTargetRef": {"kind": "Deployment", "name": name},
+            "model": {"name": "llama-3.1-8b"},
+            "objectives": [{"metric": "TimeToFirstToken", "percentile": 95, "target": "500ms"}],
+            "minReplicas": replicas,
+            "maxReplicas": 2 * replicas,
+        },
+    }
+
+
+async def _until_ready(here: Cluster, pods: int, began_s: float) -> None:
+    told_s = 0.0
+    while (serving := len(here.simulation.pool.replicas)) < pods:
+        if time.monotonic() - told_s > 10:
+            told_s = time.monotonic()
+            _tell(f"{serving} of {pods} pods serve after {told_s - began_s:.0f} s")
+        await asyncio.sleep(0.5)
+    _tell(f"{pods} pods serve after {time.monotonic() - began_s:.0f} s")
+
+
+async def _hold(here: Cluster, client: ApiClient, hold_s: float) -> int:
+    writes = 0
+
+    def count(before: object, after: object) -> None:
+        nonlocal writes
+        writes += before is not None and after is not None
+
+    informers = [Informer(client, resource) for resource in (FLEETS, DEPLOYMENTS)]
+    tasks = [asyncio.create_task(each.run()) for each in informers]
+    for each in informers:
+        await each.synced.wait()
+        each.on_change(count)
+    patches = _patches(here)
+    first = await _read(here)
+    peak_mib = first.memory_mib
+    while time.monotonic() < first.at_s + hold_s:
+        await asyncio.sleep(min(5.0, hold_s))
+        last = await _read(here)
+        peak_mib = max(peak_mib, last.memory_mib)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return _report(first, last, peak_mib, writes + _patches(here) - patches)
+
+
+def _patches(here: Cluster) -> int:
+    """Count the operator's writes that the in-memory API saw, also those that changed nothing."""
+    if here.api.memory is None:
+        return 0
+    return int(here.api.memory.request_counts.writes(user_agent=OPERATOR_AGENT))
+
+
+async def _read(here: Cluster) -> Reading:
+    if here.operator is None or here.operator_metrics_url is None:
+        raise RuntimeError("the operator must run, got none")
+    if here.operator.exit_code is not None:
+        raise RuntimeError(f"the operator has ended: {here.operator.last_words()}")
+    url = here.operator_metrics_url
+    text = await asyncio.to_thread(_fetch, url)
+    metrics: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            metrics.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
+    return Reading(
+        at_s=time.monotonic(),
+        cpu_s=_cpu_s(here.operator.pid),
+        memory_mib=_memory_mib(here.operator.pid),
+        metrics=metrics,
+    )
+
+
+def _fetch(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 (loopback)
+        return str(answer.read().decode())
+
+
+def _report(first: Reading, last: Reading, peak_mib: float, writes: int) -> int:
+    seconds = last.at_s - first.at_s
+    turns = _between(first, last, "fleetline_turn_duration_seconds_count")
+    rounds = _between(first, last, "fleetline_round_duration_seconds_count")
+    busy = (last.cpu_s - first.cpu_s) / seconds
+    print(f"held {seconds:.0f} s: {rounds:.0f} rounds, {turns:.0f} turns, {busy:.2f} of one core")
+    for reason, failures in sorted(last.metrics.get("fleetline_failures_total", {}).items()):
+        print(f"failures, {' '.join(reason)}: {failures:.0f}")
+    turn_s = _percentile(first, last, "fleetline_turn_duration_seconds", 0.99)
+    round_s = _percentile(first, last, "fleetline_round_duration_seconds", 0.99)
+    queries = max(last.metrics["fleetline_prometheus_queries_per_round"].values())
+    print(f"round over all fleets, p99: at most {round_s:g} s")
+    held = [
+        _show("turn of one fleet, p99, at most", turn_s, TURN_BAR_S, "s"),
+        _show("resident memory, most", peak_mib, MEMORY_BAR_MIB, "MiB"),
+        _show("queries to Prometheus per round", queries, QUERIES_BAR, ""),
+        _show("writes at rest", writes, WRITES_BAR, ""),
+    ]
+    return 0 if turns and all(held) else 1
+
+
+def _between(first: Reading, last: Reading, name: str) -> float:
+    return sum(last.metrics[name].values()) - sum(first.metrics[name].values())
+
+
+def _percentile(first: Reading, last: Reading, name: str, share: float) -> float:
+    """Read an upper bound of a percentile from the buckets that filled in between."""
+    before = first.metrics[f"{name}_bucket"]
+    filled = {
+        float(labels[-1]): count - before.get(labels, 0.0)
+        for labels, count in last.metrics[f"{name}_bucket"].items()
+    }
+    total = max(filled.values())
+    return min((bound for bound, count in filled.items() if count >= share * total), default=0.0)
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _memory_mib(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+def _show(what: str, value: float, bar: float, unit: str) -> bool:
+    held = value <= bar
+    verdict = "ok" if held else "MISSED"
+    print(f"{what}: {value:g} {unit} (bar: {bar:g} {unit}) {verdict}".replace("  ", " "))
+    return held
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
