@@ -40,9 +40,33 @@ This page is written by `python crds/reference.py`.
 """
 
 
+CONDITIONS = """\
+## Conditions of a ServingFleet
+
+| type | True means | reasons when it is not |
+| --- | --- | --- |
+| `Ready` | the fleet is scaled as asked; a gap in the metrics does not flip it | `InvalidSpec`, \
+`TargetNotFound`, `TargetNotScalable`, `Forbidden`, `ConflictingAutoscaler`, `ConflictingOwner` |
+| `MetricsAvailable` | what decisions need is measured; False only after several turns without | \
+`NoSeries`, `Incomplete`, or why Prometheus gave no answer |
+| `AbleToScale` | the target can be read and written | `FailedGetScale`, `FailedUpdateScale`, and \
+those of `Ready` but for `InvalidSpec` |
+| `ScalingActive` | demand and the ceiling of a replica are known; the loop may act | `Paused`, \
+`RecommendOnly`, `ScalingDisabled`, `ReplicaUnknown`, `MetricsUnavailable`, and those of `Ready` |
+| `ScalingLimited` | a bound or a limit holds the count (normally False: `DesiredWithinRange`) | \
+when True: `TooManyReplicas`, `TooFewReplicas`, `ScaleUpLimit`, `ScaleDownLimit`, \
+`CapacityShortage`, `ReplicasUnhealthy` |
+| `ObjectivesAttainable` | one replica alone can meet every objective | `ObjectivesUnattainable`, \
+`ReplicaUnknown` |
+
+    kubectl wait --for=condition=Ready servingfleet/chat
+    kubectl get servingfleet chat --output jsonpath='{.status.decision}'
+"""
+
+
 def reference() -> str:
     """Return the whole page."""
-    return "\n".join([INTRODUCTION, *(_kind(name) for name in KINDS)])
+    return "\n".join([INTRODUCTION, *(_kind(name) for name in KINDS), CONDITIONS])
 
 
 def _kind(plural: str) -> str:

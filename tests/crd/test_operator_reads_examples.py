@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetline.adapters import manifest
+from fleetline.adapters import conditions, manifest
 from fleetline.adapters.catalog import load_catalog
 from fleetline.adapters.node_labels import accelerator_of_node
 from fleetline.adapters.profiles import with_profiles
@@ -88,6 +88,17 @@ def keys(node):
     if isinstance(node, ast.Assign):
         return [target.slice for target in node.targets if isinstance(target, ast.Subscript)]
     return []
+
+
+def test_the_page_of_fields_explains_each_condition_with_reasons_that_there_are():
+    _, page = (crd.CRDS / "README.md").read_text("utf-8").split("## Conditions")
+    words = set(re.findall(r"`([A-Z][A-Za-z]+)`", page))
+    operator = ADAPTERS.parent
+    sources = [*ADAPTERS.glob("*.py"), operator / "policy" / "decision.py"]
+    said = "\n".join(path.read_text("utf-8") for path in sources)
+
+    assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) == set(conditions.TYPES)
+    assert {word for word in words if f'"{word}"' not in said} == set()
 
 
 @settings(deadline=None)
