@@ -1,11 +1,12 @@
 """From the headers of a request to the user on whose behalf it is answered."""
 
+from dataclasses import replace
 from urllib.parse import unquote
 
 from multidict import MultiMapping
 
 from sim_cluster.api.authentication import Authenticator, Impersonation, User
-from sim_cluster.api.errors import ApiError, bad_request
+from sim_cluster.api.errors import bad_request
 from sim_cluster.api.rbac import Attributes, Authorizer, denied
 
 _EXTRA = "impersonate-extra-"
@@ -18,15 +19,17 @@ class AccessControl:
         self._authenticator = authenticator
         self._authorizer = authorizer
 
-    def user_of(self, headers: MultiMapping[str]) -> User:
-        """The acting user."""
+    def user_of(self, headers: MultiMapping[str], request: Attributes) -> User:
+        """The acting user of a request for something."""
         user = self._authenticator.authenticate(headers.get("Authorization", ""))
         asked = _impersonation(headers)
         if asked is None:
             return user
         for access in _accesses(asked):
             if self._authorizer.allows(user, access) is None:
-                raise _refused(user, access)
+                mode = "serviceaccount" if access.plural == "serviceaccounts" else "user-info"
+                verb = f"impersonate-on:{mode}:{request.verb}"
+                raise denied(user, replace(request, verb=verb))
         return asked.user()
 
 
@@ -56,6 +59,3 @@ def _accesses(asked: Impersonation) -> list[Attributes]:
     groups = [Attributes(verb="impersonate", plural="groups", name=name) for name in asked.groups]
     return [first, *groups]
 
-
-def _refused(user: User, access: Attributes) -> ApiError:
-    return denied(user, access)

@@ -60,16 +60,16 @@ def _answer(resource: Resource, obj: Json) -> Json:
 def _check_preconditions(call: Call, record: Record) -> None:
     wanted = call.options.get("preconditions") or {}
     resource = call.resource
-    for key, actual, label in (
-        ("uid", record.uid, "UID"),
-        ("resourceVersion", str(record.revision), "ResourceVersion"),
+    for key, actual, label, fate in (
+        ("uid", record.uid, "UID", "deleted and then recreated"),
+        ("resourceVersion", str(record.revision), "ResourceVersion", "modified"),
     ):
         if wanted.get(key) and wanted[key] != actual:
             why = (
-                f"Precondition failed: {label} in precondition: {wanted[key]},"
-                f" {label} in object meta: {actual}"
+                f"the {label} in the precondition ({wanted[key]}) does not match the {label} in"
+                f" record ({actual}). The object might have been {fate}"
             )
-            raise conflict(resource.group, resource.plural, record.name, why)
+            raise conflict(resource.group, resource.kind, record.name, why)
 
 
 def _add_propagation(call: Call, resource: Resource, metadata: Json) -> None:

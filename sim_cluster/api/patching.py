@@ -14,6 +14,7 @@ from sim_cluster.api.errors import (
     bad_request,
     cause,
     conflict,
+    invalid,
     unsupported_media_type,
 )
 from sim_cluster.api.patches.json_patch import apply_json_patch
@@ -80,10 +81,19 @@ def patch(call: Call, writer: Writer, content_type: str, body: bytes) -> tuple[i
     version = metadata.get("resourceVersion")
     if version and version != old["metadata"]["resourceVersion"]:
         raise conflict(call.resource.group, call.resource.plural, call.name)
-    writer.check_versions(call, {"uid": metadata.get("uid")})
+    _check_identity(call, metadata, old["metadata"])
     duplicates = duplicate_fields(body, sent)
     _judge(call, clean(call, obj, node, duplicates), body)
     return 200, writer.update(call, obj, record)
+
+
+def _check_identity(call: Call, metadata: Json, before: Json) -> None:
+    uid = metadata.get("uid")
+    if uid != before["uid"]:
+        resource = call.resource
+        text = f'Invalid value: "{uid or ""}": field is immutable'
+        error = cause("FieldValueInvalid", "metadata.uid", text)
+        raise invalid(resource.group, resource.kind, call.name, [error])
 
 
 def _judge(call: Call, complaints: list[str], body: bytes) -> None:
@@ -122,7 +132,8 @@ def _apply(call: Call, writer: Writer, sent: Any, body: bytes) -> tuple[int, Jso
     if resource.is_namespaced:
         metadata.setdefault("namespace", call.namespace)
     node = writer.state.node(resource)
-    complaints = clean(call, sent, node, duplicate_fields(body, sent))
+    duplicates = duplicate_fields(body, sent) if body.lstrip().startswith(b"{") else []
+    complaints = clean(call, sent, node, duplicates)
     _judge_apply(call, complaints)
     return writer.apply(call, sent)
 

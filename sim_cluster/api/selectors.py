@@ -116,6 +116,10 @@ def _field_requirement(text: str, allowed: tuple[str, ...], label: str) -> Requi
         raise bad_request(f"invalid selector: '{text}'; can't understand '{text}'")
     key, operator, value = match[1], match[2], match[3]
     if key not in allowed and key not in {"metadata.name", "metadata.namespace"}:
+        if not allowed:
+            raise bad_request(
+                f'"{key}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+            )
         raise bad_request(f'Unable to find "{label}" that match label selector "", field selector'
                           f' "{text}": field label not supported: {key}')
     if operator == "!=":

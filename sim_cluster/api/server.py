@@ -9,6 +9,7 @@ Each request passes faults, authentication, authorization and then the resource 
 
 import asyncio
 import base64
+import logging
 import socket
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +36,7 @@ from sim_cluster.api.tls import Certificates, issue
 from sim_cluster.api.watching import Watches
 from sim_cluster.api.writing import Writer
 
+_LOG = logging.getLogger(__name__)
 _JSON = "application/json"
 _HEALTH = frozenset({"/healthz", "/readyz", "/livez"})
 
@@ -135,14 +137,20 @@ class MemoryApi:
             return await self._answer(request, warnings)
         except ApiError as error:
             return _failure(error, warnings)
+        except Exception as error:
+            _LOG.exception("%s %s", request.method, request.path_qs)
+            message = f"Internal error occurred: {type(error).__name__}: {error}"
+            return _failure(ApiError(500, "InternalError", message), warnings)
 
     async def _answer(self, request: web.BaseRequest, warnings: list[str]) -> web.StreamResponse:
         path = request.path
-        user = self._access.user_of(request.headers)
         is_watch = request.query.get("watch", "").lower() in {"1", "true", "t"}
         route = routes.parse(request.method, path, is_watch=is_watch)
         if route is None:
+            attributes = Attributes(verb=request.method.lower(), path=path.rstrip("/") or "/")
+            user = self._access.user_of(request.headers, attributes)
             return await self._answer_path(request, user)
+        user = self._access.user_of(request.headers, _attributes(route))
         resource = self.state.registry.find(route.group, route.version, route.plural)
         agent = request.headers.get("User-Agent", "")
         name = f"{route.plural}/{route.subresource}" if route.subresource else route.plural

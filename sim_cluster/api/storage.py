@@ -14,6 +14,9 @@ import orjson
 
 from sim_cluster.api.errors import Json
 
+FIRST_REVISION = 1000
+"""Where the counter of writes begins; older revisions are as lost as after a compaction."""
+
 EVENTS_KEPT = 4096
 """Past events of one collection that a watch may resume from."""
 
@@ -52,7 +55,7 @@ class Collection:
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, Record]] = {}
         self.changes: deque[Change] = deque(maxlen=EVENTS_KEPT)
-        self.oldest_revision = 0
+        self.oldest_revision = FIRST_REVISION
         self.watchers: set[Any] = set()
 
     def get(self, namespace: str, name: str) -> Record | None:
@@ -98,7 +101,7 @@ class Storage:
     """All collections and the counter of writes."""
 
     def __init__(self) -> None:
-        self.revision = 1
+        self.revision = FIRST_REVISION
         self._collections: dict[tuple[str, str], Collection] = {}
 
     def collection(self, key: tuple[str, str]) -> Collection:

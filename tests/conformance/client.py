@@ -100,7 +100,7 @@ class Client:
         reply = self._session.request(
             method, self.url + path, data=data, headers=headers, params=params, timeout=30
         )
-        is_json = "json" in reply.headers.get("Content-Type", "")
+        is_json = reply.text.startswith("{")
         return Reply(reply.status_code, reply.json() if is_json else reply.text, reply.headers)
 
     def get(self, path: str, **options: Any) -> Reply:

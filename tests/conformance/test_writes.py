@@ -251,14 +251,24 @@ def test_status_survives_a_replacement_of_the_object(api: Client, widgets: str) 
     assert replaced["spec"]["color"] == "blue"
 
 
-def test_identity_cannot_be_changed(api: Client, maps: str) -> None:
-    created = api.post(maps, config_map()).body
+def test_identity_cannot_be_patched(api: Client, maps: str) -> None:
+    api.post(maps, config_map())
 
     reply = api.patch(f"{maps}/c", {"metadata": {"uid": "11111111-1111-1111-1111-111111111111"}})
 
+    assert (reply.code, reply.reason) == (422, "Invalid")
+    assert reply.causes[0]["field"] == "metadata.uid"
+    assert "field is immutable" in reply.message
+
+
+def test_another_object_of_the_same_name_is_not_replaced(api: Client, maps: str) -> None:
+    body = api.post(maps, config_map()).body
+    body["metadata"]["uid"] = "11111111-1111-1111-1111-111111111111"
+
+    reply = api.put(f"{maps}/c", body)
+
     assert (reply.code, reply.reason) == (409, "Conflict")
     assert "Precondition failed: UID in precondition" in reply.message
-    assert created["metadata"]["uid"] in reply.message
 
 
 def test_a_dry_run_answers_and_keeps_nothing(api: Client, maps: str) -> None:

@@ -217,7 +217,9 @@ def immutable_errors(group: str, plural: str, obj: Json, old: Json) -> list[Json
                       "Forbidden: field is immutable when `immutable` is set")
             )
     if plural in {"rolebindings", "clusterrolebindings"} and obj["roleRef"] != old["roleRef"]:
-        errors.append(_invalid("roleRef", obj["roleRef"], "cannot change roleRef"))
+        names = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
+        shown_ref = {names.get(key, key): value for key, value in sorted(obj["roleRef"].items())}
+        errors.append(_invalid("roleRef", shown_ref, "field is immutable"))
     if plural == "statefulsets":
         errors += _stateful_set_changes(spec, before)
     if plural == "pods":

@@ -197,12 +197,10 @@ def apply(live: Json | None, request: Application, node: Node) -> Json:
         raise _refusal(contested)
     merged = merge_applied(live, config, node)
     before = managed.get(request.manager, (frozenset(), ""))[0]
-    given_up = before - wanted
-    for other, (fields, _) in managed.items():
-        if other != request.manager:
-            given_up -= fields
-    for field in sorted(given_up, key=len, reverse=True):
-        _remove(merged, field, node, wanted)
+    held = wanted.union(*(fields for other, (fields, _) in managed.items()
+                          if other != request.manager))
+    for field in sorted(before - held, key=len):
+        _remove(merged, field, node, held)
     lost = {manager: frozenset(fields) for manager, fields in contested.items()}
     updated = {
         other: (fields - lost.get(other, frozenset()), time)
@@ -273,9 +271,9 @@ def _refusal(contested: Mapping[Manager, list[Field]]) -> ApiError:
     return ApiError(409, "Conflict", message, details={"causes": causes})
 
 
-def _remove(obj: Any, field: Field, node: Node, wanted: Fields) -> None:
-    """Take a field out of an object, unless something below it is still wanted."""
-    if any(other[: len(field)] == field for other in wanted):
+def _remove(obj: Any, field: Field, node: Node, held: Fields) -> None:
+    """Take a field out of an object, unless somebody holds something below it."""
+    if any(other[: len(field)] == field for other in held):
         return
     parent = field_sets.value_at(obj, field[:-1], node) if len(field) > 1 else obj
     last = field[-1]
