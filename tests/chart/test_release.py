@@ -3,7 +3,9 @@
 import json
 
 import pytest
+import yaml
 
+from sim_cluster import tools
 from tests.chart import rendering as chart
 from tests.chart.test_permissions import CLUSTER, NAMESPACED
 
@@ -46,6 +48,44 @@ def test_everything_on_is_accepted_by_the_api_server(release):
     assert release.cluster.exists("networkpolicy", "fleetline", "--namespace", release.namespace)
     assert release.cluster.exists(
         "poddisruptionbudget", "fleetline", "--namespace", release.namespace
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({}, id="defaults"),
+        pytest.param(chart.EVERYTHING, id="everything on"),
+        pytest.param({"watchNamespaces": ["default"]}, id="a namespace"),
+    ],
+)
+def test_the_api_server_knows_every_field_of_every_object(release, values):
+    objects = chart.render(values, namespace=release.namespace)
+    known = [one for one in objects if "monitoring.coreos.com" not in one["apiVersion"]]
+
+    # the test pod is admitted only when its account is there
+    release.cluster.kubectl("create", "serviceaccount", "fleetline", "-n", release.namespace)
+
+    code, output = strictly(release, known)
+
+    assert code == 0, output
+
+
+def test_the_api_server_would_name_a_field_that_it_does_not_know(release):
+    wrong = chart.one(chart.render(namespace=release.namespace), "Deployment")
+    wrong["spec"]["template"]["spec"]["automountServiceAccountTokn"] = True
+
+    code, output = strictly(release, [wrong])
+
+    assert code == 1
+    assert 'unknown field "spec.template.spec.automountServiceAccountTokn"' in output
+
+
+def strictly(release, objects):
+    return release.cluster.run(
+        tools.kubectl(),
+        *("apply", "--dry-run=server", "--validate=strict", "-f", "-"),
+        stdin=yaml.safe_dump_all(objects),
     )
 
 
