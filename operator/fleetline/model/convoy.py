@@ -26,7 +26,9 @@ def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
 
     `steps` are the decode steps of each kind, shape (questions, 1, kinds). [s], [s^2]
     """
-    busy = np.minimum(loop.extra_s / loop.mean_step_s, MOST_BUSY)[..., np.newaxis]
+    busy = (lanes.coupling * np.minimum(loop.extra_s / loop.mean_step_s, MOST_BUSY))[
+        ..., np.newaxis
+    ]
     work = prefill_work_s(lanes) * seen_share(lanes, loop)[..., np.newaxis]
     square = mean(lanes, work * work)[..., np.newaxis]
     rate = loop.arrival_rate_per_s[..., np.newaxis]

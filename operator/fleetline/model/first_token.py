@@ -52,8 +52,11 @@ def service_s(lanes: Lanes, loop: Loop) -> Array:
 def busy_share(lanes: Lanes, loop: Loop) -> Array:
     """Probability that an arrival finds a step under way."""
     inside = loop.decoding + loop.arrival_rate_per_s * mean(lanes, own_prefill_s(lanes, loop))
-    regular = np.minimum(variance_ratio(lanes), 1.0)
-    return 1.0 - regular * np.exp(-inside) - (1.0 - regular) * np.maximum(1.0 - inside, 0.0)
+    regular = np.minimum(variance_ratio(lanes) / lanes.coupling, 1.0)
+    idle = regular * np.exp(-inside) + (1.0 - regular) * np.maximum(1.0 - inside, 0.0)
+    # A router that sees an idle replica takes it.
+    routed = np.clip(inside - 0.5, 0.0, 1.0)
+    return lanes.coupling * (1.0 - idle) + (1.0 - lanes.coupling) * routed
 
 
 def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
@@ -63,7 +66,7 @@ def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
     Also the part of it that M/G/1 explains, so that the surplus is what gathering costs.
     """
     work, average = prefill_work_s(lanes), loop.mean_step_s
-    busy_step = np.minimum(loop.extra_s / average, ALMOST_ONE)
+    busy_step = lanes.coupling * np.minimum(loop.extra_s / average, ALMOST_ONE)
     seen = loop.extra_s / np.maximum(loop.arrival_rate_per_s * average * mean(lanes, work), TINY)
     rate = loop.arrival_rate_per_s
     square = mean(lanes, work * work) * seen * seen
@@ -72,14 +75,17 @@ def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
     second = average * average + variance
     third = average**3 + 3.0 * average * variance + 2.0 * variance * variance / average
     rest = busy * second / (2.0 * average)
-    count = 2.0 * rate * rest
+    paced = loop.mixed_share * (1.0 - lanes.coupling)
+    count = lanes.coupling * 2.0 * rate * rest + paced * rate * average
     others = count * mean(lanes, work) * seen
     wait = Wait(
         mean_s=rest + others,
         variance_s2=busy * third / (3.0 * average) - rest * rest + count * square,
     )
-    burst = square + (lanes.dispersion - 1.0) * (mean(lanes, work) * seen) ** 2
-    return wait, rate * np.maximum(burst, 0.0) / (2.0 * (1.0 - busy_step))
+    burst = np.maximum(square + (lanes.dispersion - 1.0) * (mean(lanes, work) * seen) ** 2, 0.0)
+    sources = 1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding)
+    busy_share_of_step = np.minimum(loop.extra_s / average, ALMOST_ONE)
+    return wait, sources * rate * burst / (2.0 * (1.0 - sources * busy_share_of_step))
 
 
 def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
@@ -87,10 +93,11 @@ def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
     service = service_s(lanes, loop)
     first, square, cube = (mean(lanes, service**power) for power in (1, 2, 3))
     rate = loop.arrival_rate_per_s
-    spare = np.maximum(1.0 - rate * first, 1.0 - ALMOST_ONE)
+    sources = 1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding)
+    spare = np.maximum(1.0 - sources * rate * first, 1.0 - ALMOST_ONE)
     burst = np.maximum(square + (lanes.dispersion - 1.0) * first * first, 0.0)
-    average = rate * burst / (2.0 * spare)
-    tail = rate * cube / (3.0 * spare) * burst / square
+    average = sources * rate * burst / (2.0 * spare)
+    tail = sources * rate * cube / (3.0 * spare) * burst / square
     return Wait(mean_s=average, variance_s2=average * average + tail)
 
 
@@ -102,7 +109,10 @@ def prefill_wait(lanes: Lanes, loop: Loop) -> Wait:
     """
     together, explained = gathered(lanes, loop)
     queue = queue_for_budget(lanes, loop)
+    beyond = np.maximum(queue.mean_s - explained, 0.0)
     surplus = np.maximum(together.mean_s - explained, 0.0)
     share = surplus / np.maximum(together.mean_s, TINY)
     own, other = np.maximum(queue.variance_s2, 0.0), share * together.variance_s2
-    return Wait(mean_s=queue.mean_s + surplus, variance_s2=own + other + np.sqrt(own * other))
+    return Wait(
+        mean_s=together.mean_s + beyond, variance_s2=own + other + np.sqrt(own * other)
+    )

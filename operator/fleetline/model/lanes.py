@@ -56,6 +56,16 @@ class Lanes:
     replicas: Array
     """Replicas behind one router."""
 
+    @property
+    def coupling(self) -> Array:
+        """
+        How far arrivals at a replica follow the clock rather than its own departures, 0..1.
+
+        Behind a least-loaded router a replica gets its next request when one has left: the more
+        replicas, the more each works like a closed loop. Exponent: from iteration-level simulation.
+        """
+        return self.replicas**POOLING_EXPONENT
+
     @classmethod
     def of(cls, questions: Sequence[tuple[Replica, Workload, float]]) -> Self:
         """Stack (replica, workload, replicas behind one router)."""
@@ -84,6 +94,8 @@ class Lanes:
             replicas=_column([replicas for _, _, replicas in questions]),
         )
 
+
+POOLING_EXPONENT = -0.8
 
 PROMPT_STRATA = np.array([0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 0.995, 1.0])
 """Quantiles that cut the prompt lengths: finer where the tail of latency is made."""

@@ -21,6 +21,9 @@ TINY = 1e-12
 ALMOST_ONE = 0.999
 MOST_BUSY = 0.95
 """Share of a step beyond which the convoy's expansion means nothing."""
+LEVELS = 0.25
+"""Variance of the number in flight at one of many replicas behind a least-loaded router: two
+neighbouring numbers, both likely. [requests^2]"""
 BLUNTEST = 1e-3
 SHARPEST = 1e4
 """Shapes of a gamma distribution that is as good as never anything, and as a fixed number."""
@@ -124,52 +127,61 @@ def variance_ratio(lanes: Lanes) -> Array:
     Variance over mean of the number in the batch if its speed did not depend on it.
 
     1 for Poisson arrivals whatever the lengths; otherwise bursts and gaps count as far as requests
-    stay for equally long: 1 + (I - 1) E[min(S1, S2)] / E[S].
+    stay for equally long: 1 + (I - 1) E[min(S1, S2)] / E[S]. A router that knows the numbers in
+    flight evens them out.
     """
     stay, weights = lanes.kinds.output_tokens, lanes.kinds.weights
     both = weights[..., :, np.newaxis] * weights[..., np.newaxis, :]
     shorter = np.minimum(stay[..., :, np.newaxis], stay[..., np.newaxis, :])
     share = (both * shorter).sum(axis=(-1, -2)) / mean(lanes, stay)
-    return np.maximum(1.0 + (lanes.dispersion - 1.0) * share, 0.0)
+    return lanes.coupling * np.maximum(1.0 + (lanes.dispersion - 1.0) * share, 0.0)
 
 
 def open_loop(lanes: Lanes, offered: Array) -> Loop:
     """State when each step brings `offered / O` new requests, O steps a request."""
-    arrivals = offered / decode_steps(lanes)
+    brought = offered / decode_steps(lanes)
     ratio = variance_ratio(lanes)
-    first = _loop(lanes, offered, np.maximum(offered + ratio, 1.0), arrivals)
+    first = _loop(lanes, offered, offered + ratio)
     decoding = offered * (1.0 + first.convoy_share)
-    return _loop(lanes, decoding, np.maximum(decoding + ratio, 1.0), arrivals)
+    loop = _loop(lanes, decoding, decoding + ratio, offered=offered)
+    return _with_rate(lanes, loop, brought / loop.mean_step_s)
 
 
 def closed_loop(lanes: Lanes, decoding: Array) -> Loop:
     """State when the batch holds exactly `decoding` requests: a request meets one less."""
-    others = np.maximum(decoding - 1.0, 0.0) / decode_steps(lanes)
-    loop = _loop(lanes, decoding, np.maximum(decoding, 1.0), others)
+    loop = _loop(lanes, decoding, decoding)
     return _with_rate(lanes, loop, decoding / decode_steps(lanes) / loop.mean_step_s)
 
 
 def observed_loop(lanes: Lanes, decoding: Array, arrival_rate_per_s: Array) -> Loop:
     """State when both the number in the batch and the arrival rate of a lane are measured."""
-    met = np.maximum(decoding + variance_ratio(lanes), 1.0)
-    loop = _loop(lanes, decoding, met, decoding / decode_steps(lanes))
+    loop = _loop(lanes, decoding, decoding + variance_ratio(lanes))
     return _with_rate(lanes, loop, arrival_rate_per_s)
 
 
-def _loop(lanes: Lanes, decoding: Array, met: Array, arrivals: Array) -> Loop:
-    """`met`: sequences in the steps of a request, `arrivals`: prompts of others a step."""
-    step_s, gap_s = decode_parts_s(lanes, met)
-    slope_s = decode_parts_s(lanes, met + 1.0)[0] - step_s
+def _loop(
+    lanes: Lanes, decoding: Array, met: Array, *, offered: Array | None = None
+) -> Loop:
+    """
+    State of a batch in whose steps a request meets `met` sequences, itself included.
+
+    `offered`: as many as bring new prompts, one each in O steps; the batch itself if not given.
+    """
+    present = decoding if offered is None else offered
+    sequences = np.maximum(met, 1.0)
+    arrivals = present / decode_steps(lanes) * others_share(lanes, present, met - decoding)
+    step_s, gap_s = decode_parts_s(lanes, sequences)
+    slope_s = decode_parts_s(lanes, sequences + 1.0)[0] - step_s
     extra_s, variance, share = _extra(lanes, decoding, gap_s, arrivals)
     mean_step_s = step_s + extra_s
-    busy = np.minimum(extra_s / mean_step_s, MOST_BUSY)
+    busy = lanes.coupling * np.minimum(extra_s / mean_step_s, MOST_BUSY)
     work_s = extra_s / np.maximum(arrivals, TINY)
     works = prefill_work_s(lanes)
     uneven = mean(lanes, works * works) / mean(lanes, works) ** 2 - 1.0
     single = 1.0 - chunk_share(lanes, decoding) ** 4
     gathering = busy * (1.0 + busy * busy * uneven) / ((1.0 - busy) ** 2 * (1.0 + busy))
     convoy_s = single * work_s / decode_steps(lanes) * gathering
-    loop = Loop(
+    return Loop(
         decoding=decoding,
         arrival_rate_per_s=decoding,
         step_s=step_s,
@@ -182,7 +194,21 @@ def _loop(lanes: Lanes, decoding: Array, met: Array, arrivals: Array) -> Loop:
         prefill_utilization=decoding,
         loop_gain=decoding,
     )
-    return _with_rate(lanes, loop, arrivals / mean_step_s)
+
+
+def others_share(lanes: Lanes, present: Array, ratio: Array) -> Array:
+    """
+    Share of the prompts of a step that are not brought by the place of the request itself.
+
+    1 if requests come from outside; (M - 1) / M among M places that are filled again and again.
+    """
+    brought = present / decode_steps(lanes)
+    work_s = mean_prefill_work_s(lanes)
+    step_s = decode_parts_s(lanes, np.maximum(present, 1.0))[0]
+    own_s = mean(lanes, chunks(lanes, present)) * step_s + work_s
+    inside = present + brought * own_s / (step_s + brought * work_s)
+    uneven = (1.0 - lanes.coupling) * LEVELS / np.maximum(inside, LEVELS)
+    return np.clip((inside + ratio + uneven - 1.0) / np.maximum(inside, TINY), 0.0, 1.0)
 
 
 def _with_rate(lanes: Lanes, loop: Loop, rate: Array) -> Loop:

@@ -94,5 +94,5 @@ def slot_wait(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> tuple[Array, W
     body = special.ndtr(distance)
     # Beyond the limit the normal part is gone and everyone waits.
     share = np.where(distance > 0, tail / (tail + body), np.maximum(tail / (tail + body), 0.5))
-    wait_s = burst / (capacity_per_s * spare)
+    wait_s = lanes.coupling * burst / (capacity_per_s * spare)
     return share, Wait(mean_s=wait_s, variance_s2=wait_s * wait_s)
