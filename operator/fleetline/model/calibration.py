@@ -17,10 +17,10 @@ import numpy as np
 from fleetline.errors import ModelError
 from fleetline.model.lanes import Array, Lanes
 from fleetline.model.latency import time_to_first_token
-from fleetline.model.slots import saturated
 from fleetline.model.loop import observed_loop
 from fleetline.model.replica import Calibration, Replica
 from fleetline.model.roofline import REQUEST_S
+from fleetline.model.slots import saturated
 from fleetline.model.workload import Workload
 
 FACTORS: Final = ("step", "sequence", "prefill", "request")

@@ -11,12 +11,12 @@ of it. The sum of n such steps has mean and variance in closed form.
 import numpy as np
 
 from fleetline.model.lanes import Array, Lanes
-from fleetline.model.loop import MOST_BUSY, TINY, Loop, chunk_share, mean, prefill_work_s
+from fleetline.model.loop import MOST_BUSY, TINY, Loop, mean
 
 
 def seen_share(lanes: Lanes, loop: Loop) -> Array:
     """Share of prefill work that lengthens steps: the rest hides behind the reading of weights."""
-    offered = loop.arrival_rate_per_s * loop.mean_step_s * mean(lanes, prefill_work_s(lanes))
+    offered = loop.arrival_rate_per_s * loop.mean_step_s * lanes.work_s
     return np.minimum(loop.extra_s / np.maximum(offered, TINY), 1.0)
 
 
@@ -29,30 +29,24 @@ def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
     busy = (lanes.coupling * np.minimum(loop.extra_s / loop.mean_step_s, MOST_BUSY))[
         ..., np.newaxis
     ]
-    work = prefill_work_s(lanes) * seen_share(lanes, loop)[..., np.newaxis]
-    square = mean(lanes, work * work)[..., np.newaxis]
+    seen = seen_share(lanes, loop)[..., np.newaxis]
+    work = lanes.prefill_work_s * seen
+    square = lanes.work_square_s2[..., np.newaxis] * seen * seen
     rate = loop.arrival_rate_per_s[..., np.newaxis]
     average = loop.mean_step_s[..., np.newaxis]
     met = 1.0 - busy**steps
     decay = met / (1.0 - busy)
     companions = busy * average * (1.0 + rate * square / average / (1.0 - busy**2))
-    single = (1.0 - chunk_share(lanes, loop.decoding) ** 4)[..., np.newaxis]
+    single = (1.0 - loop.chunk_share**4)[..., np.newaxis]
     longer = single * (work + companions - busy * average)
-    total = loop.convoy_share[..., np.newaxis] * average * mean_steps(lanes, steps)
+    total = (loop.convoy_share * np.maximum(lanes.decode_steps, 1.0))[..., np.newaxis] * average
     shape = np.maximum(longer, 0.0) * busy * decay
     convoy = total * shape / np.maximum(mean(lanes, shape)[..., np.newaxis], TINY) / steps
     random = _sum_of_steps(busy, steps) * average + decay**2 * np.maximum(longer, 0.0)
     before = single * rate * square * average / (1.0 - busy**2) * (busy * decay) ** 2
-    burst = 1.0 + (lanes.dispersion - 1.0)[..., np.newaxis] * (
-        mean(lanes, work)[..., np.newaxis] ** 2 / np.maximum(square, TINY * TINY)
-    )
-    variance = (rate * square * random + before) * np.maximum(burst, 0.0)
+    burst = 1.0 + (lanes.dispersion - 1.0) * lanes.work_s**2 / lanes.work_square_s2
+    variance = (rate * square * random + before) * np.maximum(burst, 0.0)[..., np.newaxis]
     return convoy, variance / steps**2
-
-
-def mean_steps(lanes: Lanes, steps: Array) -> Array:
-    """Mean decode steps of a request, as a last axis of one. [steps]"""
-    return mean(lanes, steps)[..., np.newaxis]
 
 
 def _sum_of_steps(busy: Array, steps: Array) -> Array:

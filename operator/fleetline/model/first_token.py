@@ -19,9 +19,6 @@ from fleetline.model.loop import (
     TINY,
     Loop,
     chunks,
-    mean,
-    prefill_work_s,
-    variance_ratio,
 )
 
 
@@ -37,7 +34,7 @@ def own_prefill_s(lanes: Lanes, loop: Loop) -> Array:
     """Steps that hold the own prompt, as if it were the only one; by kind. [s]"""
     parts = chunks(lanes, loop.decoding)
     hidden = parts * loop.gap_s[..., np.newaxis]
-    work = np.maximum(prefill_work_s(lanes) - hidden, 0.0)
+    work = np.maximum(lanes.prefill_work_s - hidden, 0.0)
     return work + parts * loop.step_s[..., np.newaxis]
 
 
@@ -45,14 +42,14 @@ def service_s(lanes: Lanes, loop: Loop) -> Array:
     """Time for which a prompt occupies the prefill server, sharing its last step. [s]"""
     budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)[..., np.newaxis]
     share = lanes.kinds.prompt_tokens / budget
-    work = np.maximum(prefill_work_s(lanes) - share * loop.gap_s[..., np.newaxis], 0.0)
+    work = np.maximum(lanes.prefill_work_s - share * loop.gap_s[..., np.newaxis], 0.0)
     return work + share * loop.step_s[..., np.newaxis]
 
 
 def busy_share(lanes: Lanes, loop: Loop) -> Array:
     """Probability that an arrival finds a step under way."""
-    inside = loop.decoding + loop.arrival_rate_per_s * mean(lanes, own_prefill_s(lanes, loop))
-    regular = np.minimum(variance_ratio(lanes) / lanes.coupling, 1.0)
+    inside = loop.decoding + loop.arrival_rate_per_s * loop.own_prefill_s
+    regular = np.minimum(lanes.variance_ratio / lanes.coupling, 1.0)
     idle = regular * np.exp(-inside) + (1.0 - regular) * np.maximum(1.0 - inside, 0.0)
     # A router that sees an idle replica takes it.
     routed = np.clip(inside - 0.5, 0.0, 1.0)
@@ -65,11 +62,11 @@ def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
 
     Also the part of it that M/G/1 explains, so that the surplus is what gathering costs.
     """
-    work, average = prefill_work_s(lanes), loop.mean_step_s
+    average = loop.mean_step_s
     busy_step = lanes.coupling * np.minimum(loop.extra_s / average, ALMOST_ONE)
-    seen = loop.extra_s / np.maximum(loop.arrival_rate_per_s * average * mean(lanes, work), TINY)
+    seen = loop.extra_s / np.maximum(loop.arrival_rate_per_s * average * lanes.work_s, TINY)
     rate = loop.arrival_rate_per_s
-    square = mean(lanes, work * work) * seen * seen
+    square = lanes.work_square_s2 * seen * seen
     variance = rate * average * square * lanes.dispersion / (1.0 - busy_step**2)
     busy = busy_share(lanes, loop)
     second = average * average + variance
@@ -77,12 +74,12 @@ def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
     rest = busy * second / (2.0 * average)
     paced = loop.mixed_share * (1.0 - lanes.coupling)
     count = lanes.coupling * 2.0 * rate * rest + paced * rate * average
-    others = count * mean(lanes, work) * seen
+    others = count * lanes.work_s * seen
     wait = Wait(
         mean_s=rest + others,
         variance_s2=busy * third / (3.0 * average) - rest * rest + count * square,
     )
-    burst = np.maximum(square + (lanes.dispersion - 1.0) * (mean(lanes, work) * seen) ** 2, 0.0)
+    burst = np.maximum(square + (lanes.dispersion - 1.0) * (lanes.work_s * seen) ** 2, 0.0)
     sources = 1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding)
     busy_share_of_step = np.minimum(loop.extra_s / average, ALMOST_ONE)
     return wait, sources * rate * burst / (2.0 * (1.0 - sources * busy_share_of_step))
@@ -91,7 +88,10 @@ def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
 def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
     """Wait of M/G/1 with service S, Pollaczek and Khinchine; second moment from E[S^3]."""
     service = service_s(lanes, loop)
-    first, square, cube = (mean(lanes, service**power) for power in (1, 2, 3))
+    weighted = lanes.kinds.weights * service
+    first = weighted.sum(axis=-1)
+    weighted = weighted * service
+    square, cube = weighted.sum(axis=-1), (weighted * service).sum(axis=-1)
     rate = loop.arrival_rate_per_s
     sources = 1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding)
     spare = np.maximum(1.0 - sources * rate * first, 1.0 - ALMOST_ONE)
@@ -113,6 +113,4 @@ def prefill_wait(lanes: Lanes, loop: Loop) -> Wait:
     surplus = np.maximum(together.mean_s - explained, 0.0)
     share = surplus / np.maximum(together.mean_s, TINY)
     own, other = np.maximum(queue.variance_s2, 0.0), share * together.variance_s2
-    return Wait(
-        mean_s=together.mean_s + beyond, variance_s2=own + other + np.sqrt(own * other)
-    )
+    return Wait(mean_s=together.mean_s + beyond, variance_s2=own + other + np.sqrt(own * other))

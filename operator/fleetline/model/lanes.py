@@ -41,6 +41,22 @@ class Lanes:
     step: dict[str, Array]
     kinds: Kinds
     """Shape (questions, 1, kinds)."""
+    prefill_work_s: Array
+    """Work that the prompt of each kind brings; shape (questions, 1, kinds). [s]"""
+    work_s: Array
+    """Its mean, P. [s]"""
+    work_square_s2: Array
+    """Mean of its square. [s^2]"""
+    decode_steps: Array
+    """Mean decode steps of a request: the first token comes with the prefill. [steps]"""
+    prompt_tokens: Array
+    """Mean part of a prompt that has to be computed. [tokens]"""
+    prompt_square: Array
+    """Mean of its square. [tokens^2]"""
+    variance_ratio: Array
+    """Variance over mean of the number in the batch if its speed did not depend on it."""
+    coupling: Array
+    """How far arrivals at a replica follow the clock rather than its own departures, 0..1."""
     context_tokens: Array
     """Mean context of a request in the decode phase: long answers stay longer. [tokens]"""
     context_square: Array
@@ -56,46 +72,57 @@ class Lanes:
     replicas: Array
     """Replicas behind one router."""
 
-    @property
-    def coupling(self) -> Array:
-        """
-        How far arrivals at a replica follow the clock rather than its own departures, 0..1.
-
-        Behind a least-loaded router a replica gets its next request when one has left: the more
-        replicas, the more each works like a closed loop. Exponent: from iteration-level simulation.
-        """
-        return self.replicas**POOLING_EXPONENT
-
     @classmethod
     def of(cls, questions: Sequence[tuple[Replica, Workload, float]]) -> Self:
         """Stack (replica, workload, replicas behind one router)."""
         steps = [step_time(replica) for replica, _, _ in questions]
-        kinds = [condensed(workload.lengths) for _, workload, _ in questions]
         contexts = [
             mean_contexts(workload.lengths, replica.architecture.window_tokens)
             for replica, workload, _ in questions
         ]
+        kinds = _stack([condensed(workload.lengths) for _, workload, _ in questions])
+        step = {
+            field.name: _column([getattr(one, field.name) for one in steps])
+            for field in fields(StepTime)
+        }
+        dispersion = _column([workload.dispersion for _, workload, _ in questions])
+        replicas = _column([float(replicas) for _, _, replicas in questions])
+        coupling = replicas**POOLING_EXPONENT
+        shared = _column([shared_stay(workload.lengths) for _, workload, _ in questions])
+        work = _prefill_work_s(kinds, step)
+        outputs = (kinds.weights * kinds.output_tokens).sum(axis=-1)
+        prompts = kinds.prompt_tokens
         return cls(
+            step=step,
+            kinds=kinds,
+            prefill_work_s=work,
+            work_s=(kinds.weights * work).sum(axis=-1),
+            work_square_s2=(kinds.weights * work * work).sum(axis=-1),
+            decode_steps=np.maximum(outputs - 1.0, LEAST_STEPS) / step["tokens_per_step"],
+            prompt_tokens=(kinds.weights * prompts).sum(axis=-1),
+            prompt_square=(kinds.weights * prompts * prompts).sum(axis=-1),
+            variance_ratio=coupling * np.maximum(1.0 + (dispersion - 1.0) * shared, 0.0),
+            coupling=coupling,
             context_tokens=_column([plain for plain, _, _ in contexts]),
             context_square=_column([square for _, square, _ in contexts]),
             window_context_tokens=_column([windowed for _, _, windowed in contexts]),
-            step={
-                field.name: _column([getattr(step, field.name) for step in steps])
-                for field in fields(StepTime)
-            },
-            kinds=_stack(kinds),
-            dispersion=_column([workload.dispersion for _, workload, _ in questions]),
+            dispersion=dispersion,
             max_sequences=_column([replica.max_sequences for replica, _, _ in questions]),
             step_token_budget=_column([replica.step_token_budget for replica, _, _ in questions]),
             kv_capacity_tokens=_column(
                 [kv_capacity_tokens(replica) for replica, _, _ in questions]
             ),
             lanes=_column([replica.lanes for replica, _, _ in questions]),
-            replicas=_column([replicas for _, _, replicas in questions]),
+            replicas=replicas,
         )
 
 
+LEAST_STEPS = 1e-12
+"""Decode steps of answers of one token: none, but not a division by zero. [steps]"""
+
 POOLING_EXPONENT = -0.8
+"""Behind a least-loaded router a replica gets its next request when one has left: the more
+replicas, the more each works like a closed loop. From iteration-level simulation."""
 
 PROMPT_STRATA = np.array([0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 0.995, 1.0])
 """Quantiles that cut the prompt lengths: finer where the tail of latency is made."""
@@ -159,6 +186,27 @@ def mean_contexts(lengths: TokenLengths, window_tokens: int) -> tuple[float, flo
     square = middle * middle + half * half / 3.0
     windowed = np.minimum(middle, window_tokens)
     return float(share @ middle), float(share @ square), float(share @ windowed)
+
+
+@lru_cache(maxsize=1024)
+def shared_stay(lengths: TokenLengths) -> float:
+    """
+    Share of its stay that a request spends with another that came with it, E[min] / E.
+
+    Bursts and gaps of arrivals count in the batch as far as requests stay for equally long.
+    """
+    order = np.argsort(lengths.output_tokens)
+    stay, weights = lengths.output_tokens[order], lengths.weights[order]
+    longer = np.cumsum(weights[::-1])[::-1]
+    shorter = (weights * stay * (2.0 * longer - weights)).sum()
+    return float(shorter / (weights @ stay))
+
+
+def _prefill_work_s(kinds: Kinds, step: dict[str, Array]) -> Array:
+    pairs = kinds.prompt_tokens * (kinds.cached_tokens + kinds.prompt_tokens / 2.0)
+    token_s = step["prefill_token_s"][:, :, np.newaxis]
+    pair_s = step["prefill_pair_s"][:, :, np.newaxis]
+    return kinds.prompt_tokens * token_s + pairs * pair_s
 
 
 def _strata(values: Array, weights: Array, cuts: Array) -> list[NDArray[np.intp]]:

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 from scipy import special
 
-from fleetline.model.first_token import own_prefill_s, prefill_wait
 from fleetline.model.convoy import convoy_s
+from fleetline.model.first_token import own_prefill_s, prefill_wait
 from fleetline.model.lanes import Array, Lanes
-from fleetline.model.loop import ALMOST_ONE, TINY, Loop, decode_steps, full_step_s
+from fleetline.model.loop import ALMOST_ONE, TINY, Loop, full_step_s
 from fleetline.model.objective import Metric
 from fleetline.model.slots import concurrency_variance, saturated, slot_wait
 
@@ -71,7 +71,6 @@ class Latency:
         shape = excess * excess / variance
         scaled = np.maximum(target_s - self.shift_s, 0.0) * excess / variance
         return np.asarray(special.gammainc(shape, scaled))
-
 
     def _below_bounded(self, target_s: Array | float, excess: Array, variance: Array) -> Array:
         """Beta instead of gamma: the same two moments between two bounds."""
@@ -184,7 +183,7 @@ def end_to_end(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Latency:
 
 def _drift_s2(lanes: Lanes, loop: Loop, steps: Array) -> Array:
     """Variance of a request's mean step time due to the size of the batch during its life."""
-    memory = decode_steps(lanes) / (1.0 - np.minimum(loop.loop_gain, ALMOST_ONE))
+    memory = lanes.decode_steps / (1.0 - np.minimum(loop.loop_gain, ALMOST_ONE))
     ratio = np.maximum(steps / memory[..., np.newaxis], TINY)
     averaged = 2.0 / ratio * (1.0 + np.expm1(-ratio) / ratio)
     slope = loop.step_slope_s * loop.mean_step_s / loop.step_s

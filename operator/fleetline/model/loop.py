@@ -52,6 +52,10 @@ class Loop:
     lets arrivals gather, so the prompts behind a request are as crowded as it was itself."""
     prefill_utilization: Array
     """Share of time that arithmetic works on prompts. 0..1"""
+    chunk_share: Array
+    """How far one chunk of a prompt fills the token budget of a step. 0..1"""
+    own_prefill_s: Array
+    """Mean time of the steps that hold the own prompt. [s]"""
     loop_gain: Array
 
     @property
@@ -63,26 +67,6 @@ class Loop:
     def mean_step_s(self) -> Array:
         """Mean time of a step, prefill work included. [s]"""
         return self.step_s + self.extra_s
-
-
-def decode_steps(lanes: Lanes) -> Array:
-    """Mean decode steps of a request: the first token comes with the prefill. [steps]"""
-    outputs = mean(lanes, lanes.kinds.output_tokens)
-    return np.maximum(outputs - 1.0, TINY) / lanes.step["tokens_per_step"]
-
-
-def prefill_work_s(lanes: Lanes) -> Array:
-    """Work that the prompt of each kind brings; shape (questions, 1, kinds). [s]"""
-    kinds, step = lanes.kinds, lanes.step
-    pairs = kinds.prompt_tokens * (kinds.cached_tokens + kinds.prompt_tokens / 2.0)
-    token_s = step["prefill_token_s"][:, :, np.newaxis]
-    pair_s = step["prefill_pair_s"][:, :, np.newaxis]
-    return kinds.prompt_tokens * token_s + pairs * pair_s
-
-
-def mean_prefill_work_s(lanes: Lanes) -> Array:
-    """Mean prefill work of a request, P. [s]"""
-    return mean(lanes, prefill_work_s(lanes))
 
 
 def decode_parts_s(lanes: Lanes, sequences: Array) -> tuple[Array, Array]:
@@ -111,36 +95,14 @@ def full_step_s(lanes: Lanes, loop: Loop) -> Array:
     """Time of a step whose token budget is full of prompts. [s]"""
     budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)
     prompts = lanes.kinds.prompt_tokens
-    token_s = mean(lanes, prefill_work_s(lanes) * prompts) / mean(lanes, prompts * prompts)
+    token_s = mean(lanes, lanes.prefill_work_s * prompts) / lanes.prompt_square
     return loop.step_s + np.maximum(budget * token_s - loop.gap_s, 0.0)
-
-
-def chunk_share(lanes: Lanes, decoding: Array) -> Array:
-    """How far one chunk of a prompt fills the token budget of a step. 0..1"""
-    budget = np.maximum(lanes.step_token_budget - decoding, 1.0)
-    tokens = mean(lanes, lanes.kinds.prompt_tokens) / mean(lanes, chunks(lanes, decoding))
-    return np.clip(tokens / budget, 1e-3, 1.0)
-
-
-def variance_ratio(lanes: Lanes) -> Array:
-    """
-    Variance over mean of the number in the batch if its speed did not depend on it.
-
-    1 for Poisson arrivals whatever the lengths; otherwise bursts and gaps count as far as requests
-    stay for equally long: 1 + (I - 1) E[min(S1, S2)] / E[S]. A router that knows the numbers in
-    flight evens them out.
-    """
-    stay, weights = lanes.kinds.output_tokens, lanes.kinds.weights
-    both = weights[..., :, np.newaxis] * weights[..., np.newaxis, :]
-    shorter = np.minimum(stay[..., :, np.newaxis], stay[..., np.newaxis, :])
-    share = (both * shorter).sum(axis=(-1, -2)) / mean(lanes, stay)
-    return lanes.coupling * np.maximum(1.0 + (lanes.dispersion - 1.0) * share, 0.0)
 
 
 def open_loop(lanes: Lanes, offered: Array) -> Loop:
     """State when each step brings `offered / O` new requests, O steps a request."""
-    brought = offered / decode_steps(lanes)
-    ratio = variance_ratio(lanes)
+    brought = offered / lanes.decode_steps
+    ratio = lanes.variance_ratio
     first = _loop(lanes, offered, offered + ratio)
     decoding = offered * (1.0 + first.convoy_share)
     loop = _loop(lanes, decoding, decoding + ratio, offered=offered)
@@ -150,18 +112,16 @@ def open_loop(lanes: Lanes, offered: Array) -> Loop:
 def closed_loop(lanes: Lanes, decoding: Array) -> Loop:
     """State when the batch holds exactly `decoding` requests: a request meets one less."""
     loop = _loop(lanes, decoding, decoding)
-    return _with_rate(lanes, loop, decoding / decode_steps(lanes) / loop.mean_step_s)
+    return _with_rate(lanes, loop, decoding / lanes.decode_steps / loop.mean_step_s)
 
 
 def observed_loop(lanes: Lanes, decoding: Array, arrival_rate_per_s: Array) -> Loop:
     """State when both the number in the batch and the arrival rate of a lane are measured."""
-    loop = _loop(lanes, decoding, decoding + variance_ratio(lanes))
+    loop = _loop(lanes, decoding, decoding + lanes.variance_ratio)
     return _with_rate(lanes, loop, arrival_rate_per_s)
 
 
-def _loop(
-    lanes: Lanes, decoding: Array, met: Array, *, offered: Array | None = None
-) -> Loop:
+def _loop(lanes: Lanes, decoding: Array, met: Array, *, offered: Array | None = None) -> Loop:
     """
     State of a batch in whose steps a request meets `met` sequences, itself included.
 
@@ -169,18 +129,22 @@ def _loop(
     """
     present = decoding if offered is None else offered
     sequences = np.maximum(met, 1.0)
-    arrivals = present / decode_steps(lanes) * others_share(lanes, present, met - decoding)
     step_s, gap_s = decode_parts_s(lanes, sequences)
     slope_s = decode_parts_s(lanes, sequences + 1.0)[0] - step_s
-    extra_s, variance, share = _extra(lanes, decoding, gap_s, arrivals)
+    parts = chunks(lanes, decoding)
+    pieces = mean(lanes, parts)
+    own_s = pieces * step_s + np.maximum(lanes.work_s - pieces * gap_s, 0.0)
+    share = others_share(lanes, present, met - decoding, (step_s, own_s))
+    arrivals = present / lanes.decode_steps * share
+    budget = np.maximum(lanes.step_token_budget - decoding, 1.0)
+    filled = np.clip(lanes.prompt_tokens / (pieces * budget), 1e-3, 1.0)
+    extra_s, variance, some = _extra(lanes, gap_s, arrivals, (parts, pieces, filled))
     mean_step_s = step_s + extra_s
     busy = lanes.coupling * np.minimum(extra_s / mean_step_s, MOST_BUSY)
     work_s = extra_s / np.maximum(arrivals, TINY)
-    works = prefill_work_s(lanes)
-    uneven = mean(lanes, works * works) / mean(lanes, works) ** 2 - 1.0
-    single = 1.0 - chunk_share(lanes, decoding) ** 4
+    uneven = lanes.work_square_s2 / lanes.work_s**2 - 1.0
     gathering = busy * (1.0 + busy * busy * uneven) / ((1.0 - busy) ** 2 * (1.0 + busy))
-    convoy_s = single * work_s / decode_steps(lanes) * gathering
+    convoy_s = (1.0 - filled**4) * work_s / lanes.decode_steps * gathering
     return Loop(
         decoding=decoding,
         arrival_rate_per_s=decoding,
@@ -189,42 +153,43 @@ def _loop(
         gap_s=gap_s,
         extra_s=extra_s,
         extra_variance_s2=variance,
-        mixed_share=share,
+        mixed_share=some,
         convoy_share=convoy_s / mean_step_s,
         prefill_utilization=decoding,
+        chunk_share=filled,
+        own_prefill_s=own_s,
         loop_gain=decoding,
     )
 
 
-def others_share(lanes: Lanes, present: Array, ratio: Array) -> Array:
+def others_share(lanes: Lanes, present: Array, ratio: Array, times_s: tuple[Array, Array]) -> Array:
     """
     Share of the prompts of a step that are not brought by the place of the request itself.
 
     1 if requests come from outside; (M - 1) / M among M places that are filled again and again.
+    `times_s` are those of a decode step and of the steps with the own prompt.
     """
-    brought = present / decode_steps(lanes)
-    work_s = mean_prefill_work_s(lanes)
-    step_s = decode_parts_s(lanes, np.maximum(present, 1.0))[0]
-    own_s = mean(lanes, chunks(lanes, present)) * step_s + work_s
-    inside = present + brought * own_s / (step_s + brought * work_s)
+    step_s, own_s = times_s
+    brought = present / lanes.decode_steps
+    inside = present + brought * own_s / (step_s + brought * lanes.work_s)
     uneven = (1.0 - lanes.coupling) * LEVELS / np.maximum(inside, LEVELS)
     return np.clip((inside + ratio + uneven - 1.0) / np.maximum(inside, TINY), 0.0, 1.0)
 
 
 def _with_rate(lanes: Lanes, loop: Loop, rate: Array) -> Loop:
     """Complete a state: W = O tau, so dW/dN = O t' + d(extra)/da, and g = lambda dW/dN."""
-    extra_slope_s = loop.extra_s / np.maximum(loop.decoding / decode_steps(lanes), TINY)
-    gain = rate * (decode_steps(lanes) * loop.step_slope_s + extra_slope_s)
+    extra_slope_s = loop.extra_s / np.maximum(loop.decoding / lanes.decode_steps, TINY)
+    gain = rate * (lanes.decode_steps * loop.step_slope_s + extra_slope_s)
     return replace(
         loop,
         arrival_rate_per_s=rate,
-        prefill_utilization=rate * mean_prefill_work_s(lanes),
+        prefill_utilization=rate * lanes.work_s,
         loop_gain=gain,
     )
 
 
 def _extra(
-    lanes: Lanes, decoding: Array, gap_s: Array, arrivals: Array
+    lanes: Lanes, gap_s: Array, arrivals: Array, chunked: tuple[Array, Array, Array]
 ) -> tuple[Array, Array, Array]:
     """
     Mean and variance of what prefill adds to a step, and the share of steps that hold some.
@@ -233,13 +198,13 @@ def _extra(
     A chunk that fills the budget leaves no room for a second: with filled share f the probability
     of none is (1 - f a)^(1/f), between exp(-a) for small prompts and 1 - a for full steps.
     """
-    works, parts = prefill_work_s(lanes), chunks(lanes, decoding)
-    filled = chunk_share(lanes, decoding)
-    pieces = arrivals * mean(lanes, parts)
-    room = np.maximum(1.0 - filled * pieces, TINY)
+    parts, pieces, filled = chunked
+    works = lanes.prefill_work_s
+    room = np.maximum(1.0 - filled * arrivals * pieces, TINY)
     some = np.maximum(-np.expm1(np.log(room) / filled), TINY)
-    total = arrivals * mean(lanes, works)
-    square = arrivals * mean(lanes, works * works / parts) + (1.0 - filled) * total * total
+    total = arrivals * lanes.work_s
+    whole = mean(lanes, works * works / parts)
+    square = arrivals * whole + (1.0 - filled) * total * total
     average = np.maximum(total / some, TINY)
     spread = np.maximum(square / some - average * average, 0.0)
     shape = np.clip(average * average / (spread + TINY * TINY), BLUNTEST, SHARPEST)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from fleetline.model.first_token import own_prefill_s, prefill_wait
+from fleetline.model.first_token import prefill_wait
 from fleetline.model.lanes import Array, Lanes
-from fleetline.model.loop import TINY, Loop, closed_loop, decode_steps, mean, open_loop
+from fleetline.model.loop import TINY, Loop, closed_loop, open_loop
 from fleetline.model.slots import batch_limit, saturated
 
 POINTS = 16
@@ -25,7 +25,7 @@ def settle(lanes: Lanes, arrival_rate_per_s: Array) -> Loop:
     high = BEYOND * np.maximum(batch_limit(lanes), 1.0)
     share = np.linspace(0.0, 1.0, POINTS)
     rows = np.arange(low.shape[0])
-    low = np.minimum(0.2 * arrival_rate_per_s * decode_steps(lanes) * lanes.step["fixed_s"], high)
+    low = np.minimum(0.2 * arrival_rate_per_s * lanes.decode_steps * lanes.step["fixed_s"], high)
     low = np.maximum(low, TINY)
     for _ in range(ROUNDS):
         grid = low * (high / low) ** share
@@ -46,9 +46,8 @@ def closed(lanes: Lanes, in_flight: Array) -> tuple[Loop, Array]:
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         loop = closed_loop(lanes, np.maximum(middle, TINY))
-        own = mean(lanes, own_prefill_s(lanes, loop))
         wait = prefill_wait(lanes, loop).mean_s * np.maximum(1.0 - 1.0 / in_flight, 0.0)
-        first = own + wait + lanes.step["request_s"]
+        first = loop.own_prefill_s + wait + lanes.step["request_s"]
         over = middle + loop.arrival_rate_per_s * first > in_flight
         low, high = np.where(over, low, middle), np.where(over, middle, high)
     loop = closed_loop(lanes, np.maximum(high, TINY))

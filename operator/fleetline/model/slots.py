@@ -9,16 +9,13 @@ its tail is geometric with ratio lambda / C. Both are joined where they meet.
 import numpy as np
 from scipy import special
 
-from fleetline.model.first_token import Wait, own_prefill_s
+from fleetline.model.first_token import Wait
 from fleetline.model.lanes import Array, Lanes
 from fleetline.model.loop import (
     ALMOST_ONE,
     TINY,
     Loop,
     closed_loop,
-    decode_steps,
-    mean,
-    variance_ratio,
 )
 
 BLOCK_SLACK_TOKENS = 8.0
@@ -28,7 +25,7 @@ KV_FILL = 0.97
 """Share of the cache that is of use when requests wait for it: the rest is kept by what preemption
 computes twice (iteration-level simulation, 8 shapes on two accelerators: 0.93 to 1)."""
 
-ROUNDS = 6
+ROUNDS = 2
 """Of a fixed point that contracts by the share of time spent in prefill."""
 
 
@@ -45,14 +42,13 @@ def batch_limit(lanes: Lanes) -> Array:
 
 def prefill_limit(lanes: Lanes) -> Array:
     """Requests that decode when every step is full of prompts. [requests]"""
-    prompts = mean(lanes, lanes.kinds.prompt_tokens)
-    per_step = lanes.step_token_budget / (prompts / decode_steps(lanes) + 1.0)
+    per_step = lanes.step_token_budget / (lanes.prompt_tokens / lanes.decode_steps + 1.0)
     return np.asarray(per_step)
 
 
 def in_prefill(lanes: Lanes, loop: Loop) -> Array:
     """Requests in the batch that have no token yet. [requests]"""
-    return np.asarray(loop.arrival_rate_per_s * mean(lanes, own_prefill_s(lanes, loop)))
+    return np.asarray(loop.arrival_rate_per_s * loop.own_prefill_s)
 
 
 def saturated(lanes: Lanes) -> Loop:
@@ -70,7 +66,7 @@ def concurrency_variance(lanes: Lanes, loop: Loop) -> Array:
     """Variance of the number in the batch, N z / (1 - g). [requests^2]"""
     spare = 1.0 - np.minimum(loop.loop_gain, ALMOST_ONE)
     inside = loop.decoding + in_prefill(lanes, loop)
-    return np.asarray(inside * np.maximum(variance_ratio(lanes), 0.05) / spare)
+    return np.asarray(inside * np.maximum(lanes.variance_ratio, 0.05) / spare)
 
 
 def slot_wait(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> tuple[Array, Wait]:
