@@ -7,23 +7,23 @@ The ceiling is set by latency, not by hardware; the limit that binds is named.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleetline.errors import ModelError
 from fleetline.model.lanes import Array, Lanes
-from fleetline.model.latency import latency_of, time_to_first_token
-from fleetline.model.loop import Loop, open_loop
+from fleetline.model.latency import Latency, latency_of, time_to_first_token
+from fleetline.model.loop import TINY, Loop, open_loop
 from fleetline.model.objective import Metric, Objective
 from fleetline.model.operating_point import check_fit
 from fleetline.model.replica import Replica
-from fleetline.model.slots import kv_limit, prefill_limit, saturated
+from fleetline.model.slots import batch_limit, kv_limit, prefill_limit, saturated
 from fleetline.model.workload import Workload
 
-POINTS: Final = 16
-ROUNDS: Final = 3
+POINTS: Final = 14
+ROUNDS: Final = 2
 LEAST_CONCURRENCY: Final = 1e-3
 """Requests in the batch at which a request is alone. [requests]"""
 MOST_OF_CAPACITY: Final = 0.97
@@ -36,7 +36,7 @@ class Limit(StrEnum):
 
     TIME_TO_FIRST_TOKEN = "TimeToFirstToken"  # noqa: S105 - a name, not a secret
     TIME_PER_OUTPUT_TOKEN = "TimePerOutputToken"  # noqa: S105
-    INTER_TOKEN_LATENCY = "InterTokenLatency"
+    INTER_TOKEN_LATENCY = "InterTokenLatency"  # noqa: S105
     END_TO_END = "EndToEnd"
     KV_CACHE = "KVCache"
     SLOTS = "Slots"
@@ -110,37 +110,39 @@ def ceilings(questions: Sequence[Question]) -> list[Ceiling]:
         one = questions[worst]
         check_fit(one.replica, Lanes.of([(one.replica, one.workload, one.replicas)]))
     bounds = _Bounds.of(questions)
-    most = saturated(lanes)
-    capacity = most.arrival_rate_per_s
-    low = np.full_like(capacity, LEAST_CONCURRENCY)
-    high = np.maximum(most.decoding, 2.0 * LEAST_CONCURRENCY)
-    alone = open_loop(lanes, low)
-    possible = bounds.met(lanes, alone, capacity)[:, 0]
-    low, high = _narrow(lanes, bounds, capacity, (low, high))
-    at, beyond = open_loop(lanes, low), open_loop(lanes, high)
+    capacity = saturated(lanes).arrival_rate_per_s
+    possible, offered, missed = _search(lanes, bounds, capacity)
+    at = open_loop(lanes, offered)
     first = time_to_first_token(lanes, at, capacity).overall_mean_s()
-    results = []
-    for row, question in enumerate(questions):
-        if not possible[row]:
-            results.append(_unattainable(question))
-            continue
-        side = question.replica.lanes
-        rate = min(float(at.arrival_rate_per_s[row, 0]), MOST_OF_CAPACITY * float(capacity[row, 0]))
-        token = float(at.token_s[row, 0]) / question.replica.tokens_per_step
-        gaps = question.workload.lengths.mean_output_tokens - 1.0
-        residence = float(first[row, 0]) + gaps * token
-        results.append(
-            Ceiling(
-                rate_per_s=rate * side,
-                limit=bounds.binding(row, lanes, beyond, capacity),
-                concurrency=rate * side * residence,
-                residence_time_s=residence,
-                loop_gain=float(at.loop_gain[row, 0]),
-                utilization_of_prefill=float(at.prefill_utilization[row, 0]),
-                capacity_per_s=float(capacity[row, 0]) * side,
-            )
-        )
-    return results
+    limits = bounds.limits(lanes, missed)
+    return [
+        _answer(question, row, (lanes, at, capacity, first), limits[row])
+        if possible[row]
+        else _unattainable(question)
+        for row, question in enumerate(questions)
+    ]
+
+
+def _answer(
+    question: Question, row: int, found: tuple[Lanes, Loop, Array, Array], limit: Limit
+) -> Ceiling:
+    """Report one row of the arrays."""
+    _, at, capacity, first = found
+    side = question.replica.lanes
+    most = float(capacity[row, 0])
+    rate = side * min(float(at.arrival_rate_per_s[row, 0]), MOST_OF_CAPACITY * most)
+    token_s = float(at.token_s[row, 0]) / question.replica.tokens_per_step
+    gaps = question.workload.lengths.mean_output_tokens - 1.0
+    residence_s = float(first[row, 0]) + gaps * token_s
+    return Ceiling(
+        rate_per_s=rate,
+        limit=limit,
+        concurrency=rate * residence_s,
+        residence_time_s=residence_s,
+        loop_gain=float(at.loop_gain[row, 0]),
+        utilization_of_prefill=float(at.prefill_utilization[row, 0]),
+        capacity_per_s=most * side,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,14 +153,12 @@ class _Bounds:
     """Metric, targets [s] and shares, shape (questions, 1, 1) and (questions, 1)."""
 
     @classmethod
-    def of(cls, questions: Sequence[Question]) -> "_Bounds":
+    def of(cls, questions: Sequence[Question]) -> Self:
+        """Stack them; objectives of one metric side by side, as many as one question has."""
         stacked = []
         for metric in Metric:
             wanted = [
-                sorted(
-                    (one for one in question.objectives if one.metric is metric),
-                    key=lambda one: one.percentile,
-                )
+                [one for one in question.objectives if one.metric is metric]
                 for question in questions
             ]
             for place in range(max(map(len, wanted))):
@@ -166,48 +166,68 @@ class _Bounds:
                 targets = [np.inf if one is None else one.target_s for one in chosen]
                 shares = [0.0 if one is None else one.percentile / 100.0 for one in chosen]
                 stacked.append(
-                    (
-                        metric,
-                        np.array(targets)[:, np.newaxis, np.newaxis],
-                        np.array(shares)[:, np.newaxis],
-                    )
+                    (metric, np.array(targets)[:, None, None], np.array(shares)[:, None])
                 )
         return cls(targets=tuple(stacked))
 
-    def met(self, lanes: Lanes, loop: Loop, capacity: Array) -> NDArray[np.bool_]:
-        """Whether all objectives hold; shape (questions, points)."""
-        met = loop.arrival_rate_per_s <= MOST_OF_CAPACITY * capacity
+    def margins(self, lanes: Lanes, loop: Loop, capacity: Array) -> Array:
+        """
+        How far each objective, and last the capacity, is from being missed; negative: it is.
+
+        Shape (objectives + 1, questions, points).
+        """
+        found = []
+        latencies: dict[Metric, Latency] = {}
         for metric, targets, shares in self.targets:
-            met = met & (latency_of(metric, lanes, loop, capacity).attainment(targets) >= shares)
-        return np.asarray(met)
+            if metric not in latencies:
+                latencies[metric] = latency_of(metric, lanes, loop, capacity)
+            found.append(latencies[metric].attainment(targets) - shares)
+        found.append(MOST_OF_CAPACITY - loop.arrival_rate_per_s / capacity)
+        return np.stack(np.broadcast_arrays(*found))
 
-    def binding(self, row: int, lanes: Lanes, beyond: Loop, capacity: Array) -> Limit:
-        """What fails first beyond the ceiling."""
-        for metric, targets, shares in self.targets:
-            reached = latency_of(metric, lanes, beyond, capacity).attainment(targets)
-            if reached[row, 0] < shares[row, 0]:
-                return Limit(metric.value)
-        kv, slots = float(kv_limit(lanes)[row, 0]), float(lanes.max_sequences[row, 0])
-        if float(prefill_limit(lanes)[row, 0]) < min(kv, slots):
-            return Limit.PREFILL_COMPUTE
-        return Limit.SLOTS if slots <= kv else Limit.KV_CACHE
+    def limits(self, lanes: Lanes, missed: NDArray[np.intp]) -> list[Limit]:
+        """Name what is missed first in each question: an objective, or what ends capacity."""
+        kv, slots = kv_limit(lanes)[:, 0], lanes.max_sequences[:, 0]
+        prefill = prefill_limit(lanes)[:, 0]
+        names = []
+        for row, which in enumerate(missed):
+            if which < len(self.targets):
+                names.append(Limit(self.targets[which][0].value))
+            elif prefill[row] < min(kv[row], slots[row]):
+                names.append(Limit.PREFILL_COMPUTE)
+            else:
+                names.append(Limit.SLOTS if slots[row] <= kv[row] else Limit.KV_CACHE)
+        return names
 
 
-def _narrow(
-    lanes: Lanes, bounds: _Bounds, capacity: Array, bracket: tuple[Array, Array]
-) -> tuple[Array, Array]:
-    """Narrow the bracket of the largest number in the batch at which all objectives hold."""
-    low, high = bracket
+def _search(
+    lanes: Lanes, bounds: _Bounds, capacity: Array
+) -> tuple[NDArray[np.bool_], Array, NDArray[np.intp]]:
+    """
+    Find the most that may be offered: possible at all, how much, and what is missed beyond.
+
+    Two or more grids, one inside the other, then a straight line between the last two points.
+    """
+    low = np.full_like(capacity, LEAST_CONCURRENCY)
+    high = np.maximum(batch_limit(lanes), 2.0 * LEAST_CONCURRENCY)
     share = np.linspace(0.0, 1.0, POINTS)
     rows = np.arange(low.shape[0])
-    for _ in range(ROUNDS):
+    possible = np.ones(low.shape[0], dtype=bool)
+    for turn in range(ROUNDS):
         grid = low * (high / low) ** share
-        met = bounds.met(lanes, open_loop(lanes, grid), capacity)
-        last = np.where(met.all(axis=1), POINTS - 1, np.argmin(met, axis=1) - 1)
-        last = np.clip(last, 0, POINTS - 1)
-        low = grid[rows, last][:, np.newaxis]
-        high = grid[rows, np.minimum(last + 1, POINTS - 1)][:, np.newaxis]
-    return low, high
+        margins = bounds.margins(lanes, open_loop(lanes, grid), capacity)
+        least = margins.min(axis=0)
+        met = least >= 0.0
+        if turn == 0:
+            possible = met[:, 0]
+        last = np.where(met.all(axis=1), POINTS - 2, np.argmin(met, axis=1) - 1)
+        last = np.clip(last, 0, POINTS - 2)
+        low, high = grid[rows, last][:, None], grid[rows, last + 1][:, None]
+    inside = np.maximum(least[rows, last], 0.0)
+    outside = np.minimum(least[rows, last + 1], 0.0)
+    part = np.where(inside - outside > 0, inside / np.maximum(inside - outside, TINY), 1.0)
+    missed = np.argmin(margins[:, rows, last + 1], axis=0)
+    return possible, low * (high / low) ** part[:, None], missed
 
 
 def _unattainable(question: Question) -> Ceiling:
