@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fleetline.model.roofline import step_time
 from sim_cluster.nodes import aggregate, catalog
 from sim_cluster.nodes.engine_spec import read_engine
 from sim_cluster.nodes.faults import ScrapeFault
@@ -117,6 +118,19 @@ def test_counts_agree_with_what_was_served() -> None:
     assert samples["vllm:e2e_request_latency_seconds_count"] == 40
     assert samples["vllm:iteration_tokens_total_sum"] == 40 * (500 + 49)
     assert samples["vllm:num_requests_running"] == 0
+
+
+def test_a_lone_request_takes_the_time_of_its_steps() -> None:
+    replica, sink = a_replica(), Sink()
+    step = step_time(replica.spec.replica)
+
+    replica.submit(Request(id=1, arrival_s=0.0, prompt_tokens=500, output_tokens=1), sink)
+    replica.advance(10.0)
+
+    pairs = 500 * 499 / 2
+    prefill_s = step.step_s(sequences=0, context_tokens=0, prefill_tokens=500, prefill_pairs=pairs)
+    (completion,) = sink.completions
+    assert completion.time_to_first_token_s == pytest.approx(step.request_s + prefill_s)
 
 
 def test_running_and_kv_cache_follow_the_load() -> None:

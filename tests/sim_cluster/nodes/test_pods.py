@@ -248,6 +248,23 @@ async def test_a_failing_readiness_probe_leaves_the_engine_running(
     assert running
 
 
+async def test_a_pod_that_was_replaced_unseen_starts_anew(
+    cluster: Any, client: Any, until: Any
+) -> None:
+    async with simulate(client, NODES, startup="0s") as sim:
+        await cluster.bind("chat-0")
+        await cluster.until_ready("chat-0")
+        served = sim.pool.replicas["default", "chat-0"]
+        pod = await cluster.pod("chat-0")
+
+        # after a pause of the watch, a list shows the second pod and never the first one's end
+        replaced = {**pod, "metadata": {**pod["metadata"], "uid": "another"}}
+        sim._informer._put(("default", "chat-0"), replaced)
+        await until(lambda: sim.pods["default", "chat-0"].uid == "another")
+
+        assert sim.pool.replicas["default", "chat-0"] is not served
+
+
 async def test_a_pod_of_the_same_name_is_another_pod(cluster: Any, client: Any) -> None:
     async with simulate(client, NODES, startup="0s") as sim:
         await cluster.bind("chat-0")
