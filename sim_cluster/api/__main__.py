@@ -33,9 +33,7 @@ def main() -> None:
     parser.add_argument("--insecure", action="store_true", help="plain HTTP instead of TLS")
     arguments = parser.parse_args()
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(
-            serve(arguments.port, arguments.kubeconfig, is_secure=not arguments.insecure)
-        )
+        asyncio.run(serve(arguments.port, arguments.kubeconfig, is_secure=not arguments.insecure))
 
 
 if __name__ == "__main__":

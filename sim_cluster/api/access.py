@@ -58,4 +58,3 @@ def _accesses(asked: Impersonation) -> list[Attributes]:
         first = Attributes(verb="impersonate", plural="users", name=asked.name)
     groups = [Attributes(verb="impersonate", plural="groups", name=name) for name in asked.groups]
     return [first, *groups]
-

@@ -1,7 +1,7 @@
 """What exists from the start: namespaces, the service `kubernetes`, and the default roles."""
 
-from sim_cluster.api.calls import Call
 from sim_cluster.api.authentication import User
+from sim_cluster.api.calls import Call
 from sim_cluster.api.errors import Json, unknown_path
 from sim_cluster.api.rbac import GROUP
 from sim_cluster.api.writing import Writer
@@ -30,11 +30,32 @@ def _rule(verbs: list[str], group: str, *resources: str) -> Json:
 def _roles() -> list[tuple[str, list[Json], Json | None]]:
     everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
     anywhere = {"verbs": ["*"], "nonResourceURLs": ["*"]}
-    discovery = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi",
-                 "/openapi/*", "/readyz", "/version", "/version/"]
+    discovery = [
+        "/api",
+        "/api/*",
+        "/apis",
+        "/apis/*",
+        "/healthz",
+        "/livez",
+        "/openapi",
+        "/openapi/*",
+        "/readyz",
+        "/version",
+        "/version/",
+    ]
     view = [_rule(_READ, group, *resources) for group, resources in _CONTENT]
-    view.append(_rule(_READ, "", "events", "namespaces", "pods/log", "pods/status",
-                      "resourcequotas", "limitranges"))
+    view.append(
+        _rule(
+            _READ,
+            "",
+            "events",
+            "namespaces",
+            "pods/log",
+            "pods/status",
+            "resourcequotas",
+            "limitranges",
+        )
+    )
     edit = [_rule(_WRITE, group, *resources) for group, resources in _CONTENT]
     edit += [
         _rule([*_READ, *_WRITE], "", "secrets"),
@@ -46,16 +67,27 @@ def _roles() -> list[tuple[str, list[Json], Json | None]]:
         _rule(["create"], "authorization.k8s.io", "localsubjectaccessreviews"),
     ]
     reviews = [
-        _rule(["create"], "authorization.k8s.io", "selfsubjectaccessreviews",
-              "selfsubjectrulesreviews"),
+        _rule(
+            ["create"],
+            "authorization.k8s.io",
+            "selfsubjectaccessreviews",
+            "selfsubjectrulesreviews",
+        ),
         _rule(["create"], "authentication.k8s.io", "selfsubjectreviews"),
     ]
     return [
         ("cluster-admin", [everything, anywhere], None),
         ("system:discovery", [{"verbs": ["get"], "nonResourceURLs": discovery}], None),
-        ("system:public-info-viewer",
-         [{"verbs": ["get"], "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version",
-                                                 "/version/"]}], None),
+        (
+            "system:public-info-viewer",
+            [
+                {
+                    "verbs": ["get"],
+                    "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"],
+                }
+            ],
+            None,
+        ),
         ("system:basic-user", reviews, None),
         ("system:aggregate-to-view", view, {_AGGREGATE + "view": "true"}),
         ("system:aggregate-to-edit", edit, {_AGGREGATE + "edit": "true"}),
@@ -125,7 +157,10 @@ class Bootstrap:
 
     def _service(self) -> None:
         port = {"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}
-        metadata = {"name": "kubernetes", "namespace": "default",
-                    "labels": {"component": "apiserver", "provider": "kubernetes"}}
+        metadata = {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        }
         spec = {"type": "ClusterIP", "clusterIP": "10.96.0.1", "ports": [port]}
         self.create("", "v1", "services", {"metadata": metadata, "spec": spec})

@@ -40,7 +40,7 @@ class Call:
         asked = self.query.get("fieldValidation", "") or "Warn"
         if asked not in {"Strict", "Warn", "Ignore"}:
             raise bad_request(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value:"
+                'PatchOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value:'
                 f' "{asked}": supported values: "Ignore", "Strict", "Warn"'
             )
         return asked

@@ -173,7 +173,7 @@ def resources_of(crd: Json) -> list[Resource]:
 
 
 def _storage_version(crd: Json) -> str:
-    return next(v["name"] for v in crd["spec"]["versions"] if v.get("storage"))
+    return str(next(v["name"] for v in crd["spec"]["versions"] if v.get("storage")))
 
 
 _PATH = re.compile(r"\.([A-Za-z0-9_-]+)")

@@ -30,9 +30,9 @@ def _delete_record(call: Call, writer: Writer, record: Record) -> Json:
     _check_preconditions(call, record)
     obj = writer.state.current(resource, record)
     metadata = obj["metadata"]
-    _add_propagation(call, resource, metadata)
+    _add_propagation(call, metadata)
     grace = _grace(call, resource, obj)
-    waits = bool(metadata.get("finalizers")) or grace > 0 or _has_content(resource, obj, writer)
+    waits = bool(metadata.get("finalizers")) or grace > 0 or _has_content(resource, obj)
     if not waits:
         if not call.is_dry_run:
             writer.state.delete(resource, obj)
@@ -52,8 +52,12 @@ def _answer(resource: Resource, obj: Json) -> Json:
     if resource.custom is None and resource.plural in _RETURNED:
         return obj
     metadata = obj["metadata"]
-    details = {"name": metadata["name"], "group": resource.group, "kind": resource.plural,
-               "uid": metadata["uid"]}
+    details = {
+        "name": metadata["name"],
+        "group": resource.group,
+        "kind": resource.plural,
+        "uid": metadata["uid"],
+    }
     return success({key: value for key, value in details.items() if value})
 
 
@@ -72,7 +76,7 @@ def _check_preconditions(call: Call, record: Record) -> None:
             raise conflict(resource.group, resource.kind, record.name, why)
 
 
-def _add_propagation(call: Call, resource: Resource, metadata: Json) -> None:
+def _add_propagation(call: Call, metadata: Json) -> None:
     policy = call.options.get("propagationPolicy") or call.query.get("propagationPolicy")
     if call.options.get("orphanDependents") is True:
         policy = "Orphan"
@@ -101,7 +105,7 @@ def _grace(call: Call, resource: Resource, obj: Json) -> int:
     return int(grace)
 
 
-def _has_content(resource: Resource, obj: Json, writer: Writer) -> bool:
+def _has_content(resource: Resource, obj: Json) -> bool:
     if resource.custom is not None:
         return False
     if resource.plural == "namespaces":
@@ -138,8 +142,9 @@ def sweep_custom_objects(writer: Writer, crd: Json) -> bool:
     if not resources:
         return True
     collection = writer.state.storage.collection(resources[0].storage_key)
-    stored = next((r for r in resources if r.version == (r.custom or {})["storageVersion"]),
-                  resources[0])
+    stored = next(
+        (r for r in resources if r.version == (r.custom or {})["storageVersion"]), resources[0]
+    )
     call = Call(user=User(name="system:apiserver"), resource=stored)
     for record in collection.records():
         _delete_record(call, writer, record)

@@ -138,7 +138,9 @@ def aggregated(registry: Registry, *, is_legacy: bool, version: str) -> Json:
             }
             for each in versions
         ]
-        metadata = {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None}
+        metadata = (
+            {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None}
+        )
         items.append({"metadata": metadata, "versions": entries})
     return {
         "kind": "APIGroupDiscoveryList",

@@ -7,6 +7,7 @@ Fault knobs: make the server misbehave the way real ones do, for tests.
     api.faults.drop_watches()
 """
 
+import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,6 +48,8 @@ class Fault:
     namespace: str = "*"
     struck: int = 0
     """Requests that it has struck."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the fault is removed; what hangs then goes on."""
 
     def fits(self, verb: str, resource: str, user: str, namespace: str) -> bool:
         """Whether it concerns a request."""
@@ -104,12 +107,14 @@ class Faults:
 
     def remove(self, fault: Fault) -> None:
         """End one fault."""
+        fault.ended.set()
         if fault in self.active:
             self.active.remove(fault)
 
     def clear(self) -> None:
         """End all faults."""
-        self.active.clear()
+        for fault in list(self.active):
+            self.remove(fault)
 
     def connect(self, drop: Callable[[str], int]) -> None:
         """Tell how open watches are cut (called by the server)."""

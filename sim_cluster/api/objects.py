@@ -72,7 +72,7 @@ def label_errors(labels: object, field: str) -> list[Json]:
         name = key.rpartition("/")[2]
         if not _LABEL_KEY.match(name) or len(name) > 63:
             text = (
-                f'Invalid value: "{key}": name part must consist of alphanumeric characters, \'-\','
+                f"Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-',"
                 " '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',"
                 "  or 'my.name',  or '123-abc', regex used for validation is"
                 " '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
@@ -102,8 +102,11 @@ def check_type(call: Call, obj: object) -> Json:
     resource = call.resource
     if kind is None or version is None:
         if resource.custom is not None:
-            raise bad_request("Object 'Kind' is missing in request body"
-                              if kind is None else "Object 'apiVersion' is missing")
+            raise bad_request(
+                "Object 'Kind' is missing in request body"
+                if kind is None
+                else "Object 'apiVersion' is missing"
+            )
         obj.setdefault("kind", resource.kind)
         obj.setdefault("apiVersion", resource.group_version)
     elif version != resource.group_version:
@@ -112,8 +115,9 @@ def check_type(call: Call, obj: object) -> Json:
             f" ({resource.group_version})"
         )
     elif kind != resource.kind:
-        raise bad_request(f'no kind "{kind}" is registered for version "{version}"'
-                          f' (expected "{resource.kind}")')
+        raise bad_request(
+            f'no kind "{kind}" is registered for version "{version}" (expected "{resource.kind}")'
+        )
     return obj
 
 

@@ -1,6 +1,8 @@
 """
-OpenAPI v3, as far as clients read it: schemas for `explain`, and which writes take
-`fieldValidation`, without which kubectl would validate on its own.
+OpenAPI v3, as far as clients read it.
+
+That is: schemas for `explain`, and which writes take `fieldValidation`, without which kubectl
+would validate on its own.
 
 OpenAPI v2 is not served (404 like a server without it): current clients ask for v3 first.
 """
@@ -22,7 +24,6 @@ _PATCHES = (
 )
 _STRATEGIC = "application/strategic-merge-patch+json"
 """Offered for built-in kinds only; kubectl looks here before it sends one."""
-
 
 
 def paths(registry: Registry) -> Json:

@@ -115,7 +115,9 @@ def _apply(call: Call, writer: Writer, sent: Any, body: bytes) -> tuple[int, Jso
         field = cause(
             "FieldValueRequired", "fieldManager", "Required value: is required for apply patch"
         )
-        message = 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required'
+        message = (
+            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required'
+        )
         raise ApiError(422, "Invalid", f"{message} for apply patch", details={"causes": [field]})
     resource = call.resource
     if sent.get("kind") != resource.kind or sent.get("apiVersion") != resource.group_version:

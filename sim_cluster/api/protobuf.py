@@ -8,7 +8,7 @@ refused, so is a field that the table does not have.
 import base64
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
@@ -67,9 +67,9 @@ def _time_text(data: bytes, *, has_fraction: bool) -> str | None:
     seconds = nanos = 0
     for number, value in wire_fields(data):
         if number == 1:
-            seconds = _signed(int(value))  # type: ignore[arg-type]
+            seconds = _signed(int(value))
         elif number == 2:
-            nanos = int(value)  # type: ignore[arg-type]
+            nanos = int(value)
     if not data or seconds <= -62135596800:  # no time, or the zero time of Go
         return None
     text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
@@ -94,33 +94,29 @@ def _first_text(data: bytes) -> str:
     return next((v.decode() for _, v in wire_fields(data) if isinstance(v, bytes)), "")
 
 
-def _special(kind: str, data: bytes) -> tuple[bool, Any]:
-    """The value of the messages that JSON writes in a form of their own."""
-    match kind.rpartition(".")[2]:
-        case "Time" if kind.startswith(_META):
-            return True, _time_text(data, has_fraction=False)
-        case "MicroTime":
-            return True, _time_text(data, has_fraction=True)
-        case "Quantity":
-            return True, _first_text(data)
-        case "IntOrString":
-            return True, _int_or_string(data)
-        case "FieldsV1" | "RawExtension" | "JSON":
-            return True, _raw_json(data)
-        case "ExtraValue":
-            return True, [v.decode() for _, v in wire_fields(data) if isinstance(v, bytes)]
-        case "Verbs":
-            return True, [v.decode() for _, v in wire_fields(data) if isinstance(v, bytes)]
-        case "Duration" if kind.startswith(_META):
-            return True, _first_text(data)
-    return False, None
+def _texts(data: bytes) -> list[str]:
+    return [value.decode() for _, value in wire_fields(data) if isinstance(value, bytes)]
+
+
+_SPECIAL: dict[str, Callable[[bytes], Any]] = {
+    _META + "Time": lambda data: _time_text(data, has_fraction=False),
+    _META + "MicroTime": lambda data: _time_text(data, has_fraction=True),
+    _META + "Duration": _first_text,
+    _META + "FieldsV1": _raw_json,
+    "k8s.io.apimachinery.pkg.runtime.RawExtension": _raw_json,
+    "k8s.io.apimachinery.pkg.api.resource.Quantity": _first_text,
+    "k8s.io.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
+    "k8s.io.api.authentication.v1.ExtraValue": _texts,
+    "k8s.io.api.authorization.v1.ExtraValue": _texts,
+}
+"""Messages that JSON writes in a form of their own."""
 
 
 def _scalar(kind: str, value: int | bytes) -> Any:
     if kind == "string":
-        return bytes(value).decode()  # type: ignore[arg-type]
+        return bytes(value).decode()
     if kind == "bytes":
-        return base64.b64encode(bytes(value)).decode()  # type: ignore[arg-type]
+        return base64.b64encode(bytes(value)).decode()
     if kind == "bool":
         return bool(value)
     if kind in _VARINTS and isinstance(value, int):
@@ -133,15 +129,20 @@ def _scalar(kind: str, value: int | bytes) -> Any:
 def _value(kind: str, value: int | bytes) -> Any:
     if "." not in kind:
         return _scalar(kind, value)
+    special = _SPECIAL.get(kind)
+    data = _message(value)
+    return special(data) if special is not None else decode_message(kind, data)
+
+
+def _message(value: int | bytes) -> bytes:
     if not isinstance(value, bytes):
-        raise bad_request(f"protobuf field of type {kind} must be a message")
-    is_special, special = _special(kind, value)
-    return special if is_special else decode_message(kind, value)
+        raise bad_request("protobuf field must be a message, got a number")
+    return value
 
 
 def _map_entry(kind: str, data: bytes) -> tuple[str, Any]:
     found = dict(wire_fields(data))
-    key = bytes(found.get(1, b"")).decode()  # type: ignore[arg-type]
+    key = bytes(found.get(1, b"")).decode()
     if 2 in found:
         return key, _value(kind, found[2])
     return key, "" if kind in ("string", "bytes") else _value(kind, b"")
@@ -166,12 +167,12 @@ def decode_message(message: str, data: bytes) -> Json:
             raise bad_request(f"protobuf field {number} of {message} is not known")
         name, repetition, kind, held = entry
         if repetition == "map":
-            key, value = _map_entry(kind, raw)  # type: ignore[arg-type]
+            key, value = _map_entry(kind, _message(raw))
             result.setdefault(name, {})[key] = value
         elif repetition == "repeated":
             result.setdefault(name, []).append(_value(kind, raw))
         elif _is_inline(message, name, kind):
-            result.update(decode_message(kind, raw))  # type: ignore[arg-type]
+            result.update(decode_message(kind, _message(raw)))
         else:
             value = _value(kind, raw)
             if value is not None and (held in ("pointer", "always") or _says_something(value)):
@@ -188,12 +189,12 @@ def decode(body: bytes) -> Json:
     if not body.startswith(MAGIC):
         raise bad_request("provided data does not appear to be a protobuf message, expected prefix")
     envelope = dict(wire_fields(body[len(MAGIC) :]))
-    type_meta = dict(wire_fields(bytes(envelope.get(1, b""))))  # type: ignore[arg-type]
-    api_version = bytes(type_meta.get(1, b"")).decode()  # type: ignore[arg-type]
-    kind = bytes(type_meta.get(2, b"")).decode()  # type: ignore[arg-type]
+    type_meta = dict(wire_fields(bytes(envelope.get(1, b""))))
+    api_version = bytes(type_meta.get(1, b"")).decode()
+    kind = bytes(type_meta.get(2, b"")).decode()
     group, _, version = api_version.rpartition("/")
     message = _message_name(group, version, kind)
-    obj = decode_message(message, bytes(envelope.get(2, b"")))  # type: ignore[arg-type]
+    obj = decode_message(message, bytes(envelope.get(2, b"")))
     return {"apiVersion": api_version, "kind": kind, **obj}
 
 
@@ -202,6 +203,7 @@ def _message_name(group: str, version: str, kind: str) -> str:
         return _META + kind
     name = schema_name(group, version, kind)
     if not name:
-        raise unsupported_media_type(f"{MEDIA_TYPE} of {group}/{version} {kind}",
-                                     ["application/json"])
+        raise unsupported_media_type(
+            f"{MEDIA_TYPE} of {group}/{version} {kind}", ["application/json"]
+        )
     return "k8s.io." + name.removeprefix("io.k8s.")

@@ -149,7 +149,5 @@ def denied(user: User, access: Attributes) -> ApiError:
     if not access.name:
         message = f"{qualified(access.group, access.plural)} is forbidden: {cause}"
         details = {"group": access.group, "kind": access.plural}
-        return ApiError(
-            403, "Forbidden", message, details={k: v for k, v in details.items() if v}
-        )
+        return ApiError(403, "Forbidden", message, details={k: v for k, v in details.items() if v})
     return forbidden(access.group, access.plural, access.name, cause)

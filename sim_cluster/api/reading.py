@@ -37,9 +37,7 @@ def selector_of(call: Call, state: State) -> Selector:
 def revision_of(text: str) -> int:
     """A resourceVersion as a number."""
     if not text.isdigit():
-        raise bad_request(
-            f'Invalid value: "{text}": resourceVersion must be a number'
-        )
+        raise bad_request(f'Invalid value: "{text}": resourceVersion must be a number')
     return int(text)
 
 
@@ -78,8 +76,9 @@ class Reader:
         return Page(records[:limit], revision, self._keep(revision, records, limit), remaining)
 
     def _check_revision(self, call: Call) -> None:
-        asked, match = call.query.get("resourceVersion", ""), call.query.get(
-            "resourceVersionMatch", ""
+        asked, match = (
+            call.query.get("resourceVersion", ""),
+            call.query.get("resourceVersionMatch", ""),
         )
         if match and not asked:
             text = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
@@ -92,7 +91,9 @@ class Reader:
         revision = revision_of(asked)
         if revision > self.state.storage.revision:
             message = f"Too large resource version: {asked}, current: {self.state.storage.revision}"
-            causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+            causes = [
+                {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+            ]
             details = {"causes": causes}
             raise ApiError(504, "Timeout", message, details=details, retry_after_s=1)
         collection = self.state.storage.collection(call.resource.storage_key)
@@ -199,6 +200,9 @@ def list_body(call: Call, page: Page, bodies: list[bytes]) -> bytes:
         metadata["continue"] = page.token
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
-    head = {"kind": f"{resource.kind}List", "apiVersion": resource.group_version,
-            "metadata": metadata}
+    head = {
+        "kind": f"{resource.kind}List",
+        "apiVersion": resource.group_version,
+        "metadata": metadata,
+    }
     return orjson.dumps(head)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"

@@ -43,29 +43,31 @@ class Dispatcher:
             return self._subresource(call, verb, request, body)
         if verb not in call.resource.verbs:
             raise method_not_allowed()
-        match verb:
-            case "get":
-                record = self.writer.state.record(call)
-                if tables.wants_table(request.headers.get("Accept", "")):
-                    return self._shown(call, request, record.parsed())
-                return Answer(200, self.writer.state.rendering(call.resource)(record))
-            case "list":
-                return self._list(call, request)
-            case "create":
-                obj, duplicates = bodies.decode(request.headers.get("Content-Type", ""), body)
-                return self._made(call, request, self.writer.create(call, obj, duplicates))
-            case "update":
-                obj, duplicates = bodies.decode(request.headers.get("Content-Type", ""), body)
-                return self._made(call, request, self.writer.replace(call, obj, duplicates))
-            case "patch":
-                return self._made(call, request, self._patch(call, request, body))
-            case "delete":
-                return Answer(200, orjson.dumps(deleting.delete(call, self.writer)))
-            case "deletecollection":
-                selector = selector_of(call, self.writer.state)
-                done = deleting.delete_collection(call, self.writer, selector)
-                return Answer(200, orjson.dumps(done))
-        raise method_not_allowed()
+        if verb in {"get", "list"}:
+            return self._read(call, verb, request)
+        if verb == "delete":
+            return Answer(200, orjson.dumps(deleting.delete(call, self.writer)))
+        if verb == "deletecollection":
+            selector = selector_of(call, self.writer.state)
+            done = deleting.delete_collection(call, self.writer, selector)
+            return Answer(200, orjson.dumps(done))
+        return self._write(call, verb, request, body)
+
+    def _read(self, call: Call, verb: str, request: web.BaseRequest) -> Answer:
+        if verb == "list":
+            return self._list(call, request)
+        record = self.writer.state.record(call)
+        if tables.wants_table(request.headers.get("Accept", "")):
+            return self._shown(call, request, record.parsed())
+        return Answer(200, self.writer.state.rendering(call.resource)(record))
+
+    def _write(self, call: Call, verb: str, request: web.BaseRequest, body: bytes) -> Answer:
+        """Create, replace or patch an object or its status."""
+        if verb == "patch":
+            return self._made(call, request, self._patch(call, request, body))
+        obj, duplicates = bodies.decode(request.headers.get("Content-Type", ""), body)
+        write = self.writer.create if verb == "create" else self.writer.replace
+        return self._made(call, request, write(call, obj, duplicates))
 
     def _patch(self, call: Call, request: web.BaseRequest, body: bytes) -> tuple[int, Json]:
         kind = bodies.media_type(request.headers.get("Content-Type", ""))
@@ -126,26 +128,25 @@ class Dispatcher:
             raise method_not_allowed()
         if sub == "scale":
             return self._scale(call, verb, request, body)
-        if sub in {"status", "finalize"} and verb == "get":
-            record = self.writer.state.record(call)
-            return Answer(200, self.writer.state.rendering(call.resource)(record))
-        if verb == "patch":
-            return self._made(call, request, self._patch(call, request, body))
-        obj, duplicates = bodies.decode(request.headers.get("Content-Type", ""), body)
-        match sub:
-            case "status":
-                return self._made(call, request, self.writer.replace(call, obj, duplicates))
+        if verb == "get":
+            return self._read(call, verb, request)
+        if sub == "status" or verb == "patch":
+            return self._write(call, verb, request, body)
+        obj, _ = bodies.decode(request.headers.get("Content-Type", ""), body)
+        done = self._act(call, obj)
+        return Answer(200 if verb == "update" else 201, orjson.dumps(done))
+
+    def _act(self, call: Call, obj: Json) -> Json:
+        match call.subresource:
             case "finalize":
-                done = subresources.finalize(call, self.writer, obj)
-                return Answer(200, orjson.dumps(done))
+                return subresources.finalize(call, self.writer, obj)
             case "binding":
-                return Answer(201, orjson.dumps(subresources.bind(call, self.writer, obj)))
+                return subresources.bind(call, self.writer, obj)
             case "eviction":
-                return Answer(201, orjson.dumps(subresources.evict(call, self.writer, obj)))
+                return subresources.evict(call, self.writer, obj)
             case "token":
-                made = subresources.request_token(call, self.writer, self.authenticator, obj)
-                return Answer(201, orjson.dumps(made))
-        raise not_implemented(f"{call.resource.plural}/{sub}")
+                return subresources.request_token(call, self.writer, self.authenticator, obj)
+        raise not_implemented(f"{call.resource.plural}/{call.subresource}")
 
     def _scale(self, call: Call, verb: str, request: web.BaseRequest, body: bytes) -> Answer:
         content_type = request.headers.get("Content-Type", "")

@@ -34,7 +34,7 @@ def parse(method: str, path: str, *, is_watch: bool) -> Route | None:
         namespace, rest = rest[1], rest[2:]
     plural, name, subresource = (*rest, "", "")[:3]
     if plural == "namespaces" and not namespace:
-        namespace = name if name else ""
+        namespace = name or ""
     verb = _verb(method, name, is_watch=is_watch)
     return Route(
         group=group,

@@ -104,7 +104,7 @@ def _label_requirement(text: str) -> Requirement:
         return lambda labels: labels.get(key) == value
     key = text.strip()
     if re.search(r"[\s=!(){}<>]", key.removeprefix("!")):
-        raise bad_request(f'unable to parse requirement: found {key!r}, expected: a label selector')
+        raise bad_request(f"unable to parse requirement: found {key!r}, expected: a label selector")
     if key.startswith("!"):
         return lambda labels: key[1:].strip() not in labels
     return lambda labels: key in labels
@@ -120,8 +120,10 @@ def _field_requirement(text: str, allowed: tuple[str, ...], label: str) -> Requi
             raise bad_request(
                 f'"{key}" is not a known field selector: only "metadata.name", "metadata.namespace"'
             )
-        raise bad_request(f'Unable to find "{label}" that match label selector "", field selector'
-                          f' "{text}": field label not supported: {key}')
+        raise bad_request(
+            f'Unable to find "{label}" that match label selector "", field selector'
+            f' "{text}": field label not supported: {key}'
+        )
     if operator == "!=":
         return lambda fields: fields.get(key, "") != value
     return lambda fields: fields.get(key, "") == value
@@ -184,7 +186,11 @@ def selector_text(selector: Json | None) -> str:
     for expression in selector.get("matchExpressions") or ():
         key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
         operator = expression["operator"]
-        words = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})",
-                 "Exists": key, "DoesNotExist": f"!{key}"}
+        words = {
+            "In": f"{key} in ({values})",
+            "NotIn": f"{key} notin ({values})",
+            "Exists": key,
+            "DoesNotExist": f"!{key}",
+        }
         parts.append(words[operator])
     return ",".join(parts)

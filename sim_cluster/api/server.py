@@ -13,13 +13,13 @@ import logging
 import socket
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import orjson
 import yaml
 from aiohttp import web
 
-from sim_cluster.api import bodies, discovery, openapi, routes
+from sim_cluster.api import bodies, documents, routes
 from sim_cluster.api.access import AccessControl
 from sim_cluster.api.authentication import Authenticator, User
 from sim_cluster.api.bootstrap import Bootstrap
@@ -137,7 +137,7 @@ class MemoryApi:
             return await self._answer(request, warnings)
         except ApiError as error:
             return _failure(error, warnings)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told to the client and logged
             _LOG.exception("%s %s", request.method, request.path_qs)
             message = f"Internal error occurred: {type(error).__name__}: {error}"
             return _failure(ApiError(500, "InternalError", message), warnings)
@@ -187,8 +187,8 @@ class MemoryApi:
     async def _suffer(self, fault: Fault) -> None:
         if fault.delay_s:
             await asyncio.sleep(fault.delay_s)
-        while fault.is_hang and fault in self.faults.active:
-            await asyncio.sleep(0.05)
+        if fault.is_hang:
+            await fault.ended.wait()
         if fault.code and fault.verb != "watch":
             raise fault.error()
         if fault.code and fault.code != 410:
@@ -202,49 +202,15 @@ class MemoryApi:
             raise method_not_allowed()
         if path in _HEALTH or path.partition("/")[0] in _HEALTH:
             return web.Response(text="ok")
-        found = self._document(path, request.headers.get("Accept", ""))
+        address = f"{self._host}:{self._port}"
+        accept = request.headers.get("Accept", "")
+        found = documents.find(self.state.registry, path, accept=accept, address=address)
         if found is None:
             raise unknown_path()
         content_type, document = found
         response = _response(orjson.dumps(document), 200, [])
         response.headers["Content-Type"] = content_type
         return response
-
-    def _document(self, path: str, accept: str) -> tuple[str, Any] | None:
-        registry = self.state.registry
-        parts = [part for part in path.split("/") if part]
-        if path in {"/api", "/apis"} and f"g={discovery.AGGREGATED}" in accept.partition(",")[0]:
-            version = "v2" if "v=v2;" in accept.partition(",")[0] + ";" else "v2beta1"
-            document = discovery.aggregated(registry, is_legacy=path == "/api", version=version)
-            return (
-                f"{_JSON};g={discovery.AGGREGATED};v={version};as=APIGroupDiscoveryList",
-                document,
-            )
-        document = self._plain_document(parts)
-        return None if document is None else (_JSON, document)
-
-    def _plain_document(self, parts: list[str]) -> Json | None:
-        registry = self.state.registry
-        match parts:
-            case ["version"]:
-                return discovery.VERSION
-            case ["api"]:
-                return discovery.legacy_versions(f"{self._host}:{self._port}")
-            case ["api", version]:
-                return discovery.resource_list(registry, "", version)
-            case ["apis"]:
-                return discovery.group_list(registry)
-            case ["apis", group]:
-                return discovery.api_group(registry, group)
-            case ["apis", group, version]:
-                return discovery.resource_list(registry, group, version)
-            case ["openapi", "v3"]:
-                return openapi.paths(registry)
-            case ["openapi", "v3", "api", version]:
-                return openapi.document(registry, "", version)
-            case ["openapi", "v3", "apis", group, version]:
-                return openapi.document(registry, group, version)
-        return None
 
 
 def _attributes(route: routes.Route) -> Attributes:

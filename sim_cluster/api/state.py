@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from sim_cluster.api.builtin.events import as_stored, as_served
+from sim_cluster.api.builtin.events import as_served, as_stored
 from sim_cluster.api.calls import Call
 from sim_cluster.api.custom_resources import node_of, selectable_paths
 from sim_cluster.api.errors import Json, forbidden, not_found

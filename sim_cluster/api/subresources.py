@@ -6,7 +6,7 @@ from typing import Any
 from sim_cluster.api import deleting, patching
 from sim_cluster.api.authentication import Authenticator
 from sim_cluster.api.calls import Call
-from sim_cluster.api.errors import ApiError, Json, bad_request, conflict, method_not_allowed
+from sim_cluster.api.errors import ApiError, Json, bad_request, conflict
 from sim_cluster.api.objects import now_text
 from sim_cluster.api.selectors import matches_labels, selector_text
 from sim_cluster.api.storage import Record
@@ -67,8 +67,10 @@ def write_scale(call: Call, writer: Writer, scale: Json, record: Record) -> Json
     """Change the number of replicas through the Scale."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request("Scale in version \"v1\" cannot be handled as a Scale: json: cannot"
-                          " unmarshal into Go struct field ScaleSpec.spec.replicas of type int32")
+        raise bad_request(
+            'Scale in version "v1" cannot be handled as a Scale: json: cannot'
+            " unmarshal into Go struct field ScaleSpec.spec.replicas of type int32"
+        )
     if replicas < 0:
         text = f"Invalid value: {replicas}: must be greater than or equal to 0"
         error = {"reason": "FieldValueInvalid", "message": text, "field": "spec.replicas"}
@@ -88,9 +90,9 @@ def patch_scale(call: Call, writer: Writer, content_type: str, body: bytes) -> J
     record = writer.state.record(call)
     scale = read_scale(call, writer.state.current(call.resource, record))
     sent = patching.parse(content_type, body)
-    if content_type == patching.APPLY:
-        content_type = patching.MERGE_PATCH
-    elif content_type == patching.STRATEGIC_MERGE and call.resource.custom is None:
+    if content_type == patching.APPLY or (
+        content_type == patching.STRATEGIC_MERGE and call.resource.custom is None
+    ):
         content_type = patching.MERGE_PATCH
     patched = patching.patch_object(deepcopy(scale), content_type, sent, None)
     return write_scale(call, writer, patched, record)
@@ -158,9 +160,7 @@ def finalize(call: Call, writer: Writer, obj: Json) -> Json:
     return writer.update(call, current, record)
 
 
-def request_token(
-    call: Call, writer: Writer, authenticator: Authenticator, request: Json
-) -> Json:
+def request_token(call: Call, writer: Writer, authenticator: Authenticator, request: Json) -> Json:
     """Issue a token of a ServiceAccount."""
     record = writer.state.record(call)
     spec = request.get("spec") or {}
@@ -169,8 +169,9 @@ def request_token(
         text = f"Invalid value: {lifetime_s}: may not specify a duration less than 10 minutes"
         error = {"reason": "FieldValueInvalid", "message": text, "field": "spec.expirationSeconds"}
         message = f'TokenRequest.authentication.k8s.io "{call.name}" is invalid: '
-        raise ApiError(422, "Invalid", f"{message}spec.expirationSeconds: {text}",
-                       details={"causes": [error]})
+        raise ApiError(
+            422, "Invalid", f"{message}spec.expirationSeconds: {text}", details={"causes": [error]}
+        )
     audiences = spec.get("audiences") or ["https://kubernetes.default.svc.cluster.local"]
     token = authenticator.issue(
         namespace=call.namespace,
@@ -182,14 +183,15 @@ def request_token(
     return {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {"name": call.name, "namespace": call.namespace,
-                     "creationTimestamp": now_text()},
-        "spec": {"audiences": audiences, "expirationSeconds": lifetime_s,
-                 "boundObjectRef": spec.get("boundObjectRef")},
+        "metadata": {
+            "name": call.name,
+            "namespace": call.namespace,
+            "creationTimestamp": now_text(),
+        },
+        "spec": {
+            "audiences": audiences,
+            "expirationSeconds": lifetime_s,
+            "boundObjectRef": spec.get("boundObjectRef"),
+        },
         "status": {"token": token, "expirationTimestamp": now_text(lifetime_s)},
     }
-
-
-def refuse(call: Call) -> ApiError:
-    """A subresource or verb that does not exist."""
-    return method_not_allowed()

@@ -6,12 +6,12 @@ all others a name and an age.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
-from sim_cluster.api.builtin.columns import COLUMNS, Column, age_of, duration_text
+from sim_cluster.api.builtin.ages import since
+from sim_cluster.api.builtin.columns import COLUMNS, Column, age_of
 from sim_cluster.api.errors import Json
 from sim_cluster.api.json_path import values_at
 from sim_cluster.api.resources import Resource
@@ -74,20 +74,20 @@ def _custom_cell(column: Json, obj: Json) -> Any:
     if not found or found[0] is None:
         return None
     value = found[0]
+    is_truth = isinstance(value, bool)
+    is_number = isinstance(value, (int, float)) and not is_truth
     match column["type"]:
         case "integer":
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            return int(value) if is_number else None
+            cell: Any = int(value) if is_number else None
         case "number":
-            return value if isinstance(value, (int, float)) else None
+            cell = value if is_number else None
         case "boolean":
-            return value if isinstance(value, bool) else None
+            cell = value if is_truth else None
         case "date":
-            return _since(value)
+            cell = since(str(value))
         case _:
-            if len(found) > 1:
-                return ",".join(_text(item) for item in found)
-            return _text(value)
+            cell = ",".join(_text(item) for item in found)
+    return cell
 
 
 def _text(value: Any) -> str:
@@ -96,14 +96,6 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return orjson.dumps(value).decode()
-
-
-def _since(value: Any) -> str:
-    try:
-        then = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-    except ValueError:
-        return "<invalid>"
-    return duration_text((datetime.now(UTC) - then).total_seconds())
 
 
 def _partial(obj: Json) -> Json:
@@ -156,6 +148,7 @@ class TableRendering:
         self._is_first = True
 
     def __call__(self, record: Record) -> bytes:
+        """The line of one record."""
         obj = record.parsed()
         metadata = {"resourceVersion": str(record.revision)}
         made = table(

@@ -1,6 +1,6 @@
 """A certificate authority of our own, and the serving certificate that it signs."""
 
-import datetime
+import datetime as dt
 import ipaddress
 import ssl
 import tempfile
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_LIFETIME = datetime.timedelta(days=30)
+_LIFETIME = dt.timedelta(days=30)
 _NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
@@ -41,14 +41,14 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _builder(subject: str, issuer: str, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(_name(subject))
         .issuer_name(_name(issuer))
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_before(now - dt.timedelta(minutes=5))
         .not_valid_after(now + _LIFETIME)
     )
 
@@ -91,7 +91,5 @@ def issue() -> Certificates:
     return Certificates(
         ca.public_bytes(pem).decode(),
         server.public_bytes(pem),
-        key.private_bytes(
-            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ),
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
     )

@@ -29,7 +29,12 @@ class Watcher:
         self._frames: deque[bytes] = deque()
         self._wake = asyncio.Event()
         self.last_revision = 0
-        self.is_dropped = False
+        self.cut = asyncio.Event()
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the connection was cut."""
+        return self.cut.is_set()
 
     def replay(self, revision: int) -> None:
         """Queue what happened after a revision, or refuse when it is no longer known."""
@@ -57,7 +62,7 @@ class Watcher:
 
     def drop(self) -> None:
         """End the connection without a word, as a broken network does."""
-        self.is_dropped = True
+        self.cut.set()
         self._wake.set()
 
     def notice(self, change: Change) -> None:

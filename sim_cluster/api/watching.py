@@ -82,11 +82,12 @@ class Watches:
             return None, error
 
     async def _stay_silent(self, call: Call, watcher: Watcher, fault: Fault) -> None:
-        ends = time.monotonic() + _length_s(call)
-        while (
-            time.monotonic() < ends and fault in self.faults.active and not watcher.is_dropped
-        ):
-            await asyncio.sleep(0.05)
+        waits = [asyncio.create_task(fault.ended.wait()), asyncio.create_task(watcher.cut.wait())]
+        _, pending = await asyncio.wait(
+            waits, timeout=_length_s(call), return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in pending:
+            task.cancel()
 
     async def _send(
         self, call: Call, request: web.BaseRequest, response: web.StreamResponse, watcher: Watcher

@@ -17,8 +17,9 @@ from sim_cluster.api.errors import (
     invalid,
     not_found,
 )
-from sim_cluster.api.patches import managed_fields
-from sim_cluster.api.patches.managed_fields import Application, Manager
+from sim_cluster.api.patches import applying, managed_fields
+from sim_cluster.api.patches.applying import Application
+from sim_cluster.api.patches.managed_fields import Manager
 from sim_cluster.api.resources import Resource
 from sim_cluster.api.state import State
 from sim_cluster.api.storage import Record
@@ -155,7 +156,7 @@ class Writer:
 
     def _clears_managers(self, obj: Json, *, is_applied: bool) -> bool:
         sent = obj["metadata"].get("managedFields")
-        return not is_applied and sent is not None and (sent == [] or sent == [{}])
+        return not is_applied and sent in ([], [{}])
 
     def _complete_changed(self, call: Call, obj: Json, old: Json) -> None:
         resource = call.resource
@@ -227,7 +228,7 @@ class Writer:
             return False
         if obj["kind"] == "Namespace" and obj["apiVersion"] == "v1":
             return not obj["spec"].get("finalizers")
-        return metadata.get("deletionGracePeriodSeconds", 0) == 0
+        return not metadata.get("deletionGracePeriodSeconds", 0)
 
     def apply(self, call: Call, config: Json) -> tuple[int, Json]:
         """Server-side apply."""
@@ -246,12 +247,12 @@ class Writer:
             return CREATED, self._apply_new(call, request)
         self.check_versions(call, config.get("metadata") or {})
         live = self.state.current(resource, record)
-        merged = managed_fields.apply(live, request, node)
+        merged = applying.apply(live, request, node)
         return OK, self.update(call, merged, record, is_applied=True)
 
     def _apply_new(self, call: Call, request: Application) -> Json:
         node = self.state.node(call.resource)
-        obj = managed_fields.apply(None, request, node)
+        obj = applying.apply(None, request, node)
         managers = obj["metadata"].get("managedFields", [])
         self._check_new_place(call, obj)
         objects.prepare_new(call, obj)

@@ -68,7 +68,10 @@ class Client:
             authority = self._file(cluster["certificate-authority-data"])
         self._session.verify = authority or True
         if "client-certificate-data" in user and not self.token:
-            pair = (self._file(user["client-certificate-data"]), self._file(user["client-key-data"]))
+            pair = (
+                self._file(user["client-certificate-data"]),
+                self._file(user["client-key-data"]),
+            )
             self._session.cert = pair
         self.token = self.token or user.get("token", "")
 

@@ -79,8 +79,12 @@ CRD: Json = {
                                         "description": "How many.",
                                     },
                                     "max": {"type": "integer", "maximum": 100},
-                                    "code": {"type": "string", "pattern": "^[a-z]+$",
-                                             "maxLength": 5, "minLength": 2},
+                                    "code": {
+                                        "type": "string",
+                                        "pattern": "^[a-z]+$",
+                                        "maxLength": 5,
+                                        "minLength": 2,
+                                    },
                                     "timeout": {
                                         "type": "string",
                                         "maxLength": 20,

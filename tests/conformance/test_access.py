@@ -149,8 +149,7 @@ def test_rights_end_with_the_binding(api: Client, robot: Client, namespace: str)
 def test_view_is_collected_from_other_roles(api: Client, robot: Client, namespace: str) -> None:
     binding = {
         "metadata": {"name": "viewer"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                    "name": "view"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": namespace}],
     }
     api.post(f"{RBAC}/namespaces/{namespace}/rolebindings", binding)

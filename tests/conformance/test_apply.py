@@ -166,7 +166,7 @@ def test_items_are_owned_by_their_key(api: Client, widgets: str) -> None:
     created = api.apply(f"{widgets}/w", body, "one").body
 
     fields = managers(created)[("one", "Apply")]["fieldsV1"]
-    item = {".": {}, "f:name": {}, "f:size": {}}
+    item: Json = {".": {}, "f:name": {}, "f:size": {}}
     assert fields["f:spec"]["f:parts"] == {'k:{"name":"a"}': item}
 
 
@@ -212,8 +212,9 @@ def test_containers_are_applied_by_name(api: Client, deployment_path: str) -> No
 
 def test_scaling_takes_the_replicas_from_the_applier(api: Client, deployment_path: str) -> None:
     api.apply(deployment_path, deployment(replicas=2), "one")
-    api.patch(f"{deployment_path}/scale", {"spec": {"replicas": 3}},
-              params={"fieldManager": "scaler"})
+    api.patch(
+        f"{deployment_path}/scale", {"spec": {"replicas": 3}}, params={"fieldManager": "scaler"}
+    )
 
     again = api.apply(deployment_path, deployment(replicas=2), "one")
 

@@ -57,9 +57,7 @@ def test_unknown_fields_can_be_refused(api: Client, widgets: str) -> None:
     )
 
 
-def test_unknown_fields_of_list_items_are_told_with_their_index(
-    api: Client, widgets: str
-) -> None:
+def test_unknown_fields_of_list_items_are_told_with_their_index(api: Client, widgets: str) -> None:
     body = widget(parts=[{"name": "a", "nope": 1}])
 
     reply = api.post(widgets, body, params={"fieldValidation": "Strict"})
@@ -92,9 +90,7 @@ def test_unknown_fields_of_a_built_in_kind_can_be_refused(api: Client, namespace
 def test_a_strict_patch_refuses_unknown_fields(api: Client, widgets: str) -> None:
     api.post(widgets, widget())
 
-    reply = api.patch(
-        f"{widgets}/w", {"spec": {"nope": 1}}, params={"fieldValidation": "Strict"}
-    )
+    reply = api.patch(f"{widgets}/w", {"spec": {"nope": 1}}, params={"fieldValidation": "Strict"})
 
     assert reply.code == 422
     assert 'strict decoding error: unknown field "spec.nope"' in reply.message
@@ -104,65 +100,81 @@ def test_a_strict_patch_refuses_unknown_fields(api: Client, widgets: str) -> Non
     ("spec", "field", "message"),
     [
         pytest.param(
-            {"color": "green"}, "spec.color",
+            {"color": "green"},
+            "spec.color",
             'Unsupported value: "green": supported values: "red", "blue", "fixed"',
             id="a value outside the enum",
         ),
         pytest.param(
-            {"replicas": -1}, "spec.replicas",
+            {"replicas": -1},
+            "spec.replicas",
             "Invalid value: -1: spec.replicas in body should be greater than or equal to 0",
             id="a number below the minimum",
         ),
         pytest.param(
-            {"max": 101}, "spec.max",
+            {"max": 101},
+            "spec.max",
             "Invalid value: 101: spec.max in body should be less than or equal to 100",
             id="a number above the maximum",
         ),
         pytest.param(
-            {"replicas": "many"}, "spec.replicas",
+            {"replicas": "many"},
+            "spec.replicas",
             'Invalid value: "string": spec.replicas in body must be of type integer: "string"',
             id="a text for a number",
         ),
         pytest.param(
-            {"replicas": 1.5}, "spec.replicas",
+            {"replicas": 1.5},
+            "spec.replicas",
             'Invalid value: "number": spec.replicas in body must be of type integer: "number"',
             id="a fraction for a whole number",
         ),
         pytest.param(
-            {"code": "UPPER"}, "spec.code",
-            'Invalid value: "UPPER": spec.code in body should match \'^[a-z]+$\'',
+            {"code": "UPPER"},
+            "spec.code",
+            "Invalid value: \"UPPER\": spec.code in body should match '^[a-z]+$'",
             id="a text that does not match",
         ),
         pytest.param(
-            {"code": "abcdef"}, "spec.code", "Too long: may not be more than 5 bytes",
+            {"code": "abcdef"},
+            "spec.code",
+            "Too long: may not be more than 5 bytes",
             id="a text that is too long",
         ),
         pytest.param(
-            {"code": "a"}, "spec.code",
+            {"code": "a"},
+            "spec.code",
             'Invalid value: "a": spec.code in body should be at least 2 chars long',
             id="a text that is too short",
         ),
         pytest.param(
-            {"parts": [{"name": n} for n in "abcd"]}, "spec.parts",
+            {"parts": [{"name": n} for n in "abcd"]},
+            "spec.parts",
             "Too many: 4: must have at most 3 items",
             id="a list that is too long",
         ),
         pytest.param(
-            {"parts": [{}]}, "spec.parts[0].name", "Required value",
+            {"parts": [{}]},
+            "spec.parts[0].name",
+            "Required value",
             id="an item without a required field",
         ),
         pytest.param(
-            {"labels": {"a": "1", "b": "2", "c": "3", "d": "4"}}, "spec.labels",
+            {"labels": {"a": "1", "b": "2", "c": "3", "d": "4"}},
+            "spec.labels",
             "Too many: 4: must have at most 3 items",
             id="a map that is too large",
         ),
         pytest.param(
-            {"parts": [{"name": "a"}, {"name": "a"}]}, "spec.parts[1]",
+            {"parts": [{"name": "a"}, {"name": "a"}]},
+            "spec.parts[1]",
             'Duplicate value: {"name":"a"}',
             id="two items of one key",
         ),
         pytest.param(
-            {"tags": ["x", "x"]}, "spec.tags[1]", 'Duplicate value: "x"',
+            {"tags": ["x", "x"]},
+            "spec.tags[1]",
+            'Duplicate value: "x"',
             id="two equal members of a set",
         ),
     ],
@@ -219,9 +231,7 @@ def test_a_rule_across_fields_is_checked(api: Client, widgets: str) -> None:
 def test_a_rule_can_make_its_own_message(api: Client, widgets: str) -> None:
     reply = api.post(widgets, widget(timeout="0s"))
 
-    assert reply.message.endswith(
-        'spec.timeout: Invalid value: "0s": timeout must be > 0s, got 0s'
-    )
+    assert reply.message.endswith('spec.timeout: Invalid value: "0s": timeout must be > 0s, got 0s')
 
 
 def test_a_rule_that_cannot_be_evaluated_refuses(api: Client, widgets: str) -> None:
@@ -323,8 +333,12 @@ def test_two_versions_show_the_same_objects(api: Client, namespace: str) -> None
         api.post(CRDS, body)
         root = "/apis/other.fleetline.dev/{}/namespaces/" + namespace + "/gizmos"
         eventually(lambda: api.get(root.format("v1alpha1")).code == 200)
-        thing = {"apiVersion": "other.fleetline.dev/v1alpha1", "kind": "Gizmo",
-                 "metadata": {"name": "g"}, "spec": {"color": "red"}}
+        thing = {
+            "apiVersion": "other.fleetline.dev/v1alpha1",
+            "kind": "Gizmo",
+            "metadata": {"name": "g"},
+            "spec": {"color": "red"},
+        }
         eventually(lambda: api.post(root.format("v1alpha1"), thing).code in (201, 409))
         older_view = api.get(root.format("v1alpha1") + "/g").body
         newer_view = api.get(root.format("v1") + "/g").body
@@ -342,8 +356,12 @@ def test_objects_go_with_their_definition(api: Client, namespace: str) -> None:
     root = f"/apis/other.fleetline.dev/v1/namespaces/{namespace}/trinkets"
     api.post(CRDS, body)
     eventually(lambda: api.get(root).code == 200)
-    thing = {"apiVersion": "other.fleetline.dev/v1", "kind": "Trinket",
-             "metadata": {"name": "t"}, "spec": {"color": "red"}}
+    thing = {
+        "apiVersion": "other.fleetline.dev/v1",
+        "kind": "Trinket",
+        "metadata": {"name": "t"},
+        "spec": {"color": "red"},
+    }
     eventually(lambda: api.post(root, thing).code in (201, 409))
 
     api.delete(path)

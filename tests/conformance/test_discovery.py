@@ -30,10 +30,16 @@ def test_the_legacy_group_has_one_version(api: Client) -> None:
         pytest.param("/api/v1", "pods", "Pod", ["po"], id="pods"),
         pytest.param("/api/v1", "services", "Service", ["svc"], id="services"),
         pytest.param("/apis/apps/v1", "deployments", "Deployment", ["deploy"], id="deployments"),
-        pytest.param("/apis/autoscaling/v2", "horizontalpodautoscalers",
-                     "HorizontalPodAutoscaler", ["hpa"], id="autoscalers"),
-        pytest.param("/apis/policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", ["pdb"],
-                     id="budgets"),
+        pytest.param(
+            "/apis/autoscaling/v2",
+            "horizontalpodautoscalers",
+            "HorizontalPodAutoscaler",
+            ["hpa"],
+            id="autoscalers",
+        ),
+        pytest.param(
+            "/apis/policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", ["pdb"], id="budgets"
+        ),
         pytest.param("/apis/coordination.k8s.io/v1", "leases", "Lease", None, id="leases"),
     ],
 )

@@ -115,8 +115,9 @@ def test_a_dry_run_on_the_server_keeps_nothing(kubectl: Tool) -> None:
 def test_bodies_in_protobuf_arrive_whole(kubectl: Tool) -> None:
     kubectl("create", "configmap", "c", "--from-literal=a=ä b")
     kubectl("create", "secret", "generic", "s", "--from-literal=k=v")
-    kubectl("create", "deployment", "web", "--image=registry.example/web:1", "--replicas=0",
-            "--port=80")
+    kubectl(
+        "create", "deployment", "web", "--image=registry.example/web:1", "--replicas=0", "--port=80"
+    )
     kubectl("create", "service", "clusterip", "svc", "--tcp=80:8080")
     kubectl("create", "serviceaccount", "sa")
     kubectl("create", "poddisruptionbudget", "b", "--selector=a=b", "--min-available=50%")
@@ -142,8 +143,11 @@ def test_bodies_in_protobuf_arrive_whole(kubectl: Tool) -> None:
         "minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}},
     }  # fmt: skip
     rules = kubectl("get", "role", "r", "-o", "json").json()["rules"]
-    assert {"apiGroups": ["apps"], "resources": ["deployments/scale"],
-            "verbs": ["get", "list"]} in rules
+    assert {
+        "apiGroups": ["apps"],
+        "resources": ["deployments/scale"],
+        "verbs": ["get", "list"],
+    } in rules
 
 
 def test_a_namespace_is_created_and_deleted(kubectl: Tool, namespace: str) -> None:
@@ -253,11 +257,20 @@ def test_describe_shows_an_object_and_its_events(
     created = api.post(widgets, widget()).body
     event = {
         "metadata": {"name": "w.1"},
-        "involvedObject": {"apiVersion": f"{GROUP}/v1", "kind": "Widget", "name": "w",
-                           "namespace": namespace, "uid": created["metadata"]["uid"]},
-        "reason": "Tested", "message": "it was told", "type": "Normal",
-        "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z",
-        "source": {"component": "conformance"}, "count": 1,
+        "involvedObject": {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "Widget",
+            "name": "w",
+            "namespace": namespace,
+            "uid": created["metadata"]["uid"],
+        },
+        "reason": "Tested",
+        "message": "it was told",
+        "type": "Normal",
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "source": {"component": "conformance"},
+        "count": 1,
     }
     api.post(f"/api/v1/namespaces/{namespace}/events", event)
 

@@ -158,9 +158,7 @@ def test_a_strategic_patch_merges_ports_and_variables(api: Client, deployment_pa
     assert {p["containerPort"] for p in merged["ports"]} == {8000, 9000}
 
 
-def test_a_strategic_patch_replaces_lists_without_a_key(
-    api: Client, deployment_path: str
-) -> None:
+def test_a_strategic_patch_replaces_lists_without_a_key(api: Client, deployment_path: str) -> None:
     for arguments in (["--one"], ["--two"]):
         container = {"name": "app", "args": arguments}
         patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
@@ -179,8 +177,10 @@ def test_a_strategic_patch_keeps_only_what_it_retains(api: Client, deployment_pa
 
 def test_a_strategic_patch_merges_conditions_by_type(api: Client, namespace: str) -> None:
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    body = {"metadata": {"name": "p"},
-            "spec": {"schedulerName": "nobody", "containers": [{"name": "a", "image": "i"}]}}
+    body = {
+        "metadata": {"name": "p"},
+        "spec": {"schedulerName": "nobody", "containers": [{"name": "a", "image": "i"}]},
+    }
     api.post(pods, body)
     for kind, status in (("Ready", "False"), ("Other", "True"), ("Ready", "True")):
         patch = {"status": {"conditions": [{"type": kind, "status": status}]}}

@@ -153,8 +153,11 @@ def test_a_pod_is_evicted(api: Client, namespace: str) -> None:
 
 def test_a_service_account_gets_a_token_that_works(api: Client, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": {"expirationSeconds": 3600}}
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600},
+    }
 
     reply = api.post(path, body)
 
@@ -191,11 +194,20 @@ def test_status_of_a_built_in_object_is_written_apart(api: Client, namespace: st
 
 
 def test_scale_can_be_applied(api: Client, deployment_path: str) -> None:
-    body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d"},
-            "spec": {"replicas": 7}}
+    body = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "d"},
+        "spec": {"replicas": 7},
+    }
 
-    reply = api.send("PATCH", f"{deployment_path}/scale", body, content_type=APPLY,
-                     params={"fieldManager": "scaler", "force": "true"})
+    reply = api.send(
+        "PATCH",
+        f"{deployment_path}/scale",
+        body,
+        content_type=APPLY,
+        params={"fieldManager": "scaler", "force": "true"},
+    )
 
     assert reply.code == 200
     assert reply.body["spec"]["replicas"] == 7

@@ -133,8 +133,9 @@ def test_get_prints_labels_and_sorts(api: Client, kubectl: Tool, namespace: str)
         body["metadata"]["labels"] = {"test": "yes"}
         api.post(maps, body)
 
-    lines = kubectl("get", "cm", "-l", "test=yes", "-L", "test", "--sort-by=.data.a",
-                    "--no-headers").lines()
+    lines = kubectl(
+        "get", "cm", "-l", "test=yes", "-L", "test", "--sort-by=.data.a", "--no-headers"
+    ).lines()
 
     assert [(line.split()[0], line.split()[-1]) for line in lines] == [
         ("two", "yes"), ("one", "yes"),

@@ -329,8 +329,12 @@ def test_a_selector_cannot_be_changed(api: Client, deployments: str) -> None:
     labels = {"app": "d", "more": "x"}
     reply = api.patch(
         f"{deployments}/d",
-        {"spec": {"selector": {"matchLabels": labels},
-                  "template": {"metadata": {"labels": labels}}}},
+        {
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}},
+            }
+        },
     )
 
     assert reply.code == 422
@@ -427,7 +431,9 @@ def test_both_kinds_of_event_show_the_same_event(api: Client, namespace: str) ->
     body = {
         "metadata": {"name": "e"},
         "involvedObject": {"kind": "Pod", "namespace": namespace, "name": "p"},
-        "reason": "Tested", "message": "told", "type": "Normal",
+        "reason": "Tested",
+        "message": "told",
+        "type": "Normal",
         "reportingComponent": "conformance",
     }
     api.post(f"/api/v1/namespaces/{namespace}/events", body)

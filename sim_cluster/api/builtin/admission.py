@@ -41,8 +41,10 @@ def admit_pod(storage: Storage, obj: Json) -> None:
     _admit_priority(storage, obj)
     tolerations = spec.setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(t.get("key") in (key, None) and t.get("effect") in ("NoExecute", None)
-                   for t in tolerations):
+        if not any(
+            t.get("key") in (key, None) and t.get("effect") in ("NoExecute", None)
+            for t in tolerations
+        ):
             tolerations.append(
                 {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             )
@@ -70,13 +72,19 @@ def quality_of_service(spec: Json) -> str:
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     amounts = [container.get("resources") or {} for container in containers]
     compute = ("cpu", "memory")
-    if not any(name in (r.get(part) or {}) for r in amounts for part in ("limits", "requests")
-               for name in compute):
+    if not any(
+        name in (r.get(part) or {})
+        for r in amounts
+        for part in ("limits", "requests")
+        for name in compute
+    ):
         return "BestEffort"
     for resources in amounts:
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-        if any(name not in limits or requests.get(name, limits[name]) != limits[name]
-               for name in compute):
+        if any(
+            name not in limits or requests.get(name, limits[name]) != limits[name]
+            for name in compute
+        ):
             return "Burstable"
     return "Guaranteed"
 
@@ -91,7 +99,8 @@ def allocate_service_address(storage: Storage, obj: Json) -> None:
         spec["clusterIP"] = _free_address(record["spec"].get("clusterIP", "") for record in others)
     elif spec["clusterIP"] != "None":
         taken = {
-            other["spec"].get("clusterIP") for other in others
+            other["spec"].get("clusterIP")
+            for other in others
             if other["metadata"]["uid"] != obj["metadata"]["uid"]
         }
         if spec["clusterIP"] in taken:

@@ -52,7 +52,9 @@ def without_prose(node: Any) -> Any:
         rest = {key: value for key, value in node.items() if key != "allOf"}
         node = {**rest, **node["allOf"][0]}
     return {
-        key: value.removeprefix(_REF) if isinstance(value, str) and key == "$ref" else without_prose(value)
+        key: value.removeprefix(_REF)
+        if isinstance(value, str) and key == "$ref"
+        else without_prose(value)
         for key, value in node.items()
         if not (key == "description" and isinstance(value, str))
     }
@@ -74,7 +76,9 @@ def schemas(kubernetes: Path) -> dict[str, Any]:
     """All schemas of the served groups, by their full name."""
     found: dict[str, Any] = {}
     for group in GROUPS:
-        document = json.loads((kubernetes / f"api/openapi-spec/v3/{group}_openapi.json").read_text())
+        document = json.loads(
+            (kubernetes / f"api/openapi-spec/v3/{group}_openapi.json").read_text()
+        )
         for name, schema in document["components"]["schemas"].items():
             found[name] = without_prose(schema)
     return found
@@ -86,7 +90,9 @@ def go_fields(folder: Path) -> dict[str, dict[str, str]]:
     for source in folder.glob("*.go"):
         if source.name.startswith(("zz_", "generated")):
             continue
-        for match in re.finditer(r"^type (\w+) struct \{\n(.*?)^\}", source.read_text(), re.M | re.S):
+        for match in re.finditer(
+            r"^type (\w+) struct \{\n(.*?)^\}", source.read_text(), re.MULTILINE | re.DOTALL
+        ):
             structs[match[1]] = dict(_go_struct(match[2]))
     return structs
 
@@ -111,10 +117,10 @@ def _go_struct(text: str) -> Iterator[tuple[str, str]]:
 def messages(proto: Path) -> Iterator[tuple[str, dict[str, list[str]]]]:
     """Each protobuf message: field number -> [JSON name, repetition, type, how Go holds it]."""
     text = proto.read_text()
-    package_match = re.search(r"^package ([\w.]+);", text, re.M)
+    package_match = re.search(r"^package ([\w.]+);", text, re.MULTILINE)
     package = package_match[1] if package_match else ""
     structs = go_fields(proto.parent)
-    for match in re.finditer(r"^message (\w+) \{\n(.*?)^\}", text, re.M | re.S):
+    for match in re.finditer(r"^message (\w+) \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL):
         held = structs.get(match[1], {})
         fields: dict[str, list[str]] = {}
         for line in match[2].splitlines():
@@ -129,7 +135,7 @@ def messages(proto: Path) -> Iterator[tuple[str, dict[str, list[str]]]]:
 
 
 def _qualified(kind: str, package: str) -> str:
-    if kind.startswith("map<") or kind[0].islower() and "." not in kind:
+    if kind.startswith("map<") or (kind[0].islower() and "." not in kind):
         return kind
     return kind[1:] if kind.startswith(".") else f"{package}.{kind}" if "." not in kind else kind
 

@@ -1,11 +1,61 @@
 """How each built-in kind is written: what a client may set through which URL."""
 
+from collections.abc import Callable
+
 from sim_cluster.api.builtin import admission
 from sim_cluster.api.builtin.defaults import fill_defaults
-from sim_cluster.api.builtin.validation import errors_of, immutable_errors
+from sim_cluster.api.builtin.immutability import immutable_errors
+from sim_cluster.api.builtin.validation import errors_of
 from sim_cluster.api.calls import Call
 from sim_cluster.api.errors import Json, invalid
 from sim_cluster.api.storage import Storage
+
+
+def _new_pod(obj: Json, storage: Storage) -> None:
+    admission.admit_pod(storage, obj)
+    quality = admission.quality_of_service(obj["spec"])
+    obj["status"] = {"phase": "Pending", "qosClass": quality}
+
+
+def _new_namespace(obj: Json, _storage: Storage) -> None:
+    obj["status"] = {"phase": "Active"}
+    finalizers = obj["spec"].setdefault("finalizers", [])
+    if "kubernetes" not in finalizers:
+        finalizers.append("kubernetes")
+
+
+def _new_service(obj: Json, storage: Storage) -> None:
+    obj["status"] = {"loadBalancer": {}}
+    admission.allocate_service_address(storage, obj)
+
+
+def _new_claim(obj: Json, _storage: Storage) -> None:
+    obj["status"] = {"phase": "Pending"}
+
+
+def _new_autoscaler(obj: Json, _storage: Storage) -> None:
+    obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
+
+
+def _new_replica_set(obj: Json, _storage: Storage) -> None:
+    obj["status"] = {"replicas": 0}
+
+
+def _new_node(obj: Json, _storage: Storage) -> None:
+    """A kubelet registers its node with its status."""
+    obj.setdefault("status", {})
+
+
+_NEW: dict[str, Callable[[Json, Storage], None]] = {
+    "pods": _new_pod,
+    "namespaces": _new_namespace,
+    "services": _new_service,
+    "persistentvolumeclaims": _new_claim,
+    "horizontalpodautoscalers": _new_autoscaler,
+    "replicasets": _new_replica_set,
+    "nodes": _new_node,
+}
+"""What is added to new objects; the status of all others starts out empty."""
 
 
 def prepare_create(call: Call, obj: Json, storage: Storage) -> None:
@@ -13,28 +63,11 @@ def prepare_create(call: Call, obj: Json, storage: Storage) -> None:
     resource = call.resource
     group, plural = resource.group, resource.plural
     fill_defaults(group, plural, obj)
-    if plural == "nodes":
-        pass  # a kubelet registers its node with status
-    elif plural == "pods":
-        admission.admit_pod(storage, obj)
-        quality = admission.quality_of_service(obj["spec"])
-        obj["status"] = {"phase": "Pending", "qosClass": quality}
-    elif plural == "namespaces":
-        obj["status"] = {"phase": "Active"}
-        finalizers = obj["spec"].setdefault("finalizers", [])
-        if "kubernetes" not in finalizers:
-            finalizers.append("kubernetes")
-    elif plural == "services":
-        obj["status"] = {"loadBalancer": {}}
-        admission.allocate_service_address(storage, obj)
-    elif plural == "persistentvolumeclaims":
-        obj["status"] = {"phase": "Pending"}
+    complete = _NEW.get(plural)
+    if complete is not None:
+        complete(obj, storage)
     elif "status" in resource.subresources:
         obj["status"] = {}
-    if plural == "horizontalpodautoscalers":
-        obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
-    if plural == "replicasets":
-        obj["status"] = {"replicas": 0}
     call.warnings.extend(admission.warnings_for(plural))
     errors = errors_of(group, plural, resource.kind, obj)
     if errors:
@@ -48,19 +81,7 @@ def prepare_update(call: Call, obj: Json, old: Json, storage: Storage) -> None:
     if call.subresource == "status":
         _keep_all_but_status(obj, old)
         return
-    if "status" in resource.subresources:
-        if "status" in old:
-            obj["status"] = old["status"]
-        else:
-            obj.pop("status", None)
-    if plural == "namespaces" and call.subresource != "finalize":
-        obj["spec"] = old["spec"]
-    if plural == "services":
-        _keep_addresses(obj, old)
-    if plural == "pods":
-        for name in ("nodeName", "priority", "preemptionPolicy", "tolerations"):
-            if name in old["spec"]:
-                obj["spec"].setdefault(name, old["spec"][name])
+    _keep_parts(call, obj, old)
     fill_defaults(group, plural, obj)
     if plural == "services":
         admission.allocate_service_address(storage, obj)
@@ -68,6 +89,23 @@ def prepare_update(call: Call, obj: Json, old: Json, storage: Storage) -> None:
     errors += immutable_errors(group, plural, obj, old)
     if errors:
         raise invalid(group, resource.kind, obj["metadata"]["name"], errors)
+
+
+def _keep_parts(call: Call, obj: Json, old: Json) -> None:
+    """Put back what the object's own URL does not change."""
+    plural = call.resource.plural
+    if "status" in call.resource.subresources:
+        obj.pop("status", None)
+        if "status" in old:
+            obj["status"] = old["status"]
+    if plural == "namespaces" and call.subresource != "finalize":
+        obj["spec"] = old["spec"]
+    elif plural == "services":
+        _keep_addresses(obj, old)
+    elif plural == "pods":
+        for name in ("nodeName", "priority", "preemptionPolicy", "tolerations"):
+            if name in old["spec"]:
+                obj["spec"].setdefault(name, old["spec"][name])
 
 
 def _keep_all_but_status(obj: Json, old: Json) -> None:

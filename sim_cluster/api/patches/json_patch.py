@@ -93,8 +93,12 @@ def apply_json_patch(document: Json, operations: Any) -> Json:
     if not isinstance(operations, list):
         raise bad_request("json patch must be a list of operations")
     if len(operations) > MOST_OPERATIONS:
-        raise ApiError(413, "RequestEntityTooLarge", "The allowed maximum operations in a JSON"
-                       f" patch is {MOST_OPERATIONS}, got {len(operations)}")
+        raise ApiError(
+            413,
+            "RequestEntityTooLarge",
+            "The allowed maximum operations in a JSON"
+            f" patch is {MOST_OPERATIONS}, got {len(operations)}",
+        )
     result: Any = deepcopy(document)
     for operation in operations:
         result = _apply(result, operation)

@@ -51,14 +51,14 @@ def _replaces(node: Node | None) -> bool:
 def _merge_list(current: Any, patch: list[Any], node: Node | None, field: str) -> list[Any]:
     if node is None or "merge" not in node.patch_strategy.split(","):
         return [item for item in patch if not _is_directive(item)]
-    current = list(current or [])
+    merged: list[Any] = list(current or [])
     if not node.patch_key:
-        return current + [item for item in patch if item not in current]
+        return merged + [item for item in patch if item not in merged]
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if not _is_directive(item)]
     for item in patch:
-        current = _merge_item(current, item, node, field)
-    return current
+        merged = _merge_item(merged, item, node, field)
+    return merged
 
 
 def _is_directive(item: Any) -> bool:

@@ -85,10 +85,8 @@ class Rule:
         words = _REASONS[self._reason]
         if self._reason in {"FieldValueForbidden", "FieldValueRequired"}:
             return f"{words}: {detail}"
-        if isinstance(value, (dict, list)):
-            text = words
-        else:
-            text = f"{words}: {shown(value)}"
+        is_long = isinstance(value, (dict, list))
+        text = words if is_long else f"{words}: {shown(value)}"
         return text if self._reason == "FieldValueDuplicate" else f"{text}: {detail}"
 
 
@@ -128,8 +126,12 @@ def escape_name(name: str) -> str:
     """A property name as rules must write it."""
     if name in _RESERVED:
         return f"__{name}__"
-    for mark, written in (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"),
-                          ("/", "__slash__")):
+    for mark, written in (
+        ("__", "__underscores__"),
+        (".", "__dot__"),
+        ("-", "__dash__"),
+        ("/", "__slash__"),
+    ):
         name = name.replace(mark, written)
     return name
 
@@ -197,34 +199,36 @@ def evaluate(obj: Any, node: Node, old: Any = None, path: str = "") -> list[Json
     return errors
 
 
-def _evaluate_place(
-    value: Any, node: Node, old: Any, path: str, errors: list[Json]
-) -> None:
+def _evaluate_place(value: Any, node: Node, old: Any, path: str, errors: list[Json]) -> None:
     if value is None or node.ref:
         return
-    rules = _rules_of(node)
-    if rules:
-        variables: Json = {"self": escaped(value, node), "hasOldSelf": old is not None}
-        variables["oldSelf"] = escaped(old, node) if old is not None else None
-        for rule in rules:
-            if rule.needs_old and old is None and not rule.is_optional:
-                continue
-            error = rule.error(path, value, variables)
-            if error is not None:
-                errors.append(error)
+    errors += _broken_rules(value, node, old, path)
     if isinstance(value, dict):
         for key, member in value.items():
             child = node.member(key)
             if child is not None:
                 before = old.get(key) if isinstance(old, dict) else None
                 where = f"{path}.{key}" if path else key
-                if node.is_map:
-                    where = f"{path}[{key}]"
+                where = f"{path}[{key}]" if node.is_map else where
                 _evaluate_place(member, child, before, where, errors)
     elif isinstance(value, list) and node.items is not None:
         for index, item in enumerate(value):
             before = _counterpart(item, node, old)
             _evaluate_place(item, node.items, before, f"{path}[{index}]", errors)
+
+
+def _broken_rules(value: Any, node: Node, old: Any, path: str) -> list[Json]:
+    rules = _rules_of(node)
+    if not rules:
+        return []
+    variables: Json = {"self": escaped(value, node), "hasOldSelf": old is not None}
+    variables["oldSelf"] = escaped(old, node) if old is not None else None
+    errors = [
+        rule.error(path, value, variables)
+        for rule in rules
+        if old is not None or rule.is_optional or not rule.needs_old
+    ]
+    return [error for error in errors if error is not None]
 
 
 def _counterpart(item: Any, node: Node, old: Any) -> Any:

@@ -1,8 +1,9 @@
-"""The CEL environment of Kubernetes: Google's CEL, its extensions, and Kubernetes' own functions."""
+"""The CEL environment of rules: Google's CEL, its extensions, and Kubernetes' functions."""
 
 import re
 from decimal import Decimal
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from cel_expr_python import cel
@@ -63,7 +64,7 @@ def _find_all(text: str, pattern: str) -> list[str]:
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return all(one <= other for one, other in zip(items, items[1:], strict=False))
+    return all(one <= other for one, other in pairwise(items))
 
 
 def _function(name: str, parameters: list[Any], result: Any, call: Any) -> Any:

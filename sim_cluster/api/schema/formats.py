@@ -6,9 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
-_DATE_TIME = re.compile(
-    r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$"
-)
+_DATE_TIME = re.compile(r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$")
 _DURATION = re.compile(r"^([+-]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h|d|w))+$|^0$")
 _DNS_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 
@@ -16,7 +14,7 @@ _DNS_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 def _date_time(value: str) -> None:
     if not _DATE_TIME.match(value):
         raise ValueError(value)
-    datetime.fromisoformat(value.upper().replace("Z", "+00:00"))
+    datetime.fromisoformat(value.upper())
 
 
 def _duration(value: str) -> None:

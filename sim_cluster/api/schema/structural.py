@@ -136,7 +136,7 @@ class Node:
         """Whether apply treats the place as one value: owned, and replaced, as a whole."""
         if self.kind == "array":
             return self.list_type not in {"map", "set"}
-        return self.map_type == "atomic" or self.is_free and not self.keeps_unknown
+        return self.map_type == "atomic" or (self.is_free and not self.keeps_unknown)
 
 
 _NODES: dict[str, Node] = {}

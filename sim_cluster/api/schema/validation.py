@@ -223,10 +223,10 @@ def _matches(value: Any, schema: Json, path: str) -> bool:
 
 def _junctors(value: Any, schema: Json, path: str, errors: list[Json]) -> None:
     where = path or "<nil>"
-    if any_of := schema.get("anyOf"):
-        if not any(_matches(value, part, path) for part in any_of):
-            detail = f"{path} in body must validate at least one schema (anyOf)"
-            errors.append(invalid_value(where, "", detail))
+    any_of = schema.get("anyOf")
+    if any_of and not any(_matches(value, part, path) for part in any_of):
+        detail = f"{path} in body must validate at least one schema (anyOf)"
+        errors.append(invalid_value(where, "", detail))
     if one_of := schema.get("oneOf"):
         fitting = sum(_matches(value, part, path) for part in one_of)
         if fitting != 1:
