@@ -1,17 +1,20 @@
 """The operator itself, on the arguments and with the permissions that the chart gives it."""
 
+import base64
+import http.server
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 import typer
 import yaml
 
-from fleetline.entrypoints.cli import COMMANDS, build
+from fleetline.entrypoints.cli import build
 from tests.chart import rendering as chart
 
 TARGET = {
@@ -38,17 +41,41 @@ MINIMAL = chart.ROOT / "crds" / "examples" / "minimal.yaml"
         pytest.param({"watchNamespaces": ["chat", "code"]}, id="two namespaces"),
     ],
 )
-@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
-def test_the_command_line_takes_the_arguments_of_the_chart(values, kind):
-    objects = chart.render(values)
-    pod = chart.one(objects, "Pod", "fleetline-test")["spec"]["containers"][0]
-    name, *arguments = (chart.container(objects) if kind == "Deployment" else pod)["args"]
-    if name not in COMMANDS:
-        pytest.skip(f"this version has no command {name}")
+def test_the_command_line_takes_the_arguments_of_the_chart(values):
+    name, *arguments = chart.container(chart.render(values))["args"]
 
     context = typer.main.get_command(build()).commands[name].make_context(name, arguments)
 
     assert context.params["prometheus_url"] == "http://prometheus-operated.monitoring.svc:9090"
+
+
+def test_the_check_of_helm_test_finds_a_good_installation_good(release, tmp_path, answers):
+    release.install({"watchNamespaces": [release.namespace]})
+    environment = environment_of_check(release, tmp_path, answers)
+
+    code, output = run_check(environment)
+
+    assert code == 0, output
+    assert output.split()[::2] == ["ok"] * 4
+    assert output.split()[1::2] == ["definitions", "permissions", "operator", "prometheus"]
+
+
+def test_the_check_of_helm_test_names_what_is_wrong(release, tmp_path, answers):
+    release.install({"watchNamespaces": [release.namespace]})
+    environment = environment_of_check(release, tmp_path, answers)
+    elsewhere = f"http://127.0.0.1:{free_port()}"
+
+    code, output = run_check(
+        {**environment, "NAMESPACES": "kube-system", "PROMETHEUS": elsewhere, "METRICS": elsewhere}
+    )
+
+    assert code == 1
+    assert [line.split(":")[0].split() for line in output.splitlines()] == [
+        ["ok", "definitions"],
+        ["FAILED", "permissions"],
+        ["FAILED", "operator"],
+        ["FAILED", "prometheus"],
+    ]
 
 
 def test_the_operator_works_with_the_permissions_of_the_chart(release, tmp_path):
@@ -61,11 +88,68 @@ def test_the_operator_works_with_the_permissions_of_the_chart(release, tmp_path)
     kubeconfig = as_service_account(release, tmp_path)
 
     with running_operator(kubeconfig, release.namespace, tmp_path / "log") as log:
-        fleet = wait_for_decision(release)
+        fleet = wait_for_decision(release, log)
 
     assert fleet["status"]["decision"]["reason"]
     assert fleet["status"]["currentReplicas"] == 1
     assert "forbidden" not in log.read_text().lower()
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Prometheus with one target, and the metrics of an operator."""
+
+    def do_GET(self):
+        is_query = self.path == "/api/v1/query?query=count(up)"
+        result = json.dumps({"status": "success", "data": {"result": [1]}})
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write((result if is_query else "fleetline_turn_duration_seconds 1").encode())
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def answers():
+    """The address of a server that gives these answers."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def environment_of_check(release, folder, answers):
+    """The environment that the chart gives the test pod, with the addresses of this machine."""
+    objects = chart.render({"watchNamespaces": [release.namespace]}, namespace=release.namespace)
+    pod = chart.one(objects, "Pod", "fleetline-test")["spec"]["containers"][0]
+    config = yaml.safe_load(as_service_account(release, folder).read_text())
+    api = config["clusters"][0]["cluster"]
+    (folder / "token").write_text(config["users"][0]["user"]["token"])
+    (folder / "ca.crt").write_bytes(base64.b64decode(api["certificate-authority-data"]))
+    return {
+        **{one["name"]: one["value"] for one in pod["env"]},
+        "ACCOUNT": str(folder),
+        "KUBERNETES": api["server"],
+        "METRICS": f"{answers}/metrics",
+        "PROMETHEUS": answers,
+    }
+
+
+def run_check(environment):
+    """Run what the chart gives the test pod to run."""
+    pod = chart.one(chart.render(), "Pod", "fleetline-test")["spec"]["containers"][0]
+    assert pod["command"] == ["python", "-c"]
+    done = subprocess.run(
+        [sys.executable, "-c", *pod["args"]],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stdout + done.stderr
 
 
 def as_service_account(release, folder):
@@ -116,11 +200,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_for_decision(release):
+def wait_for_decision(release, log):
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         fleet = release.cluster.get("servingfleet", "chat", "--namespace", release.namespace)
         if fleet.get("status", {}).get("decision"):
             return fleet
         time.sleep(0.5)
-    pytest.fail("the operator decided nothing within a minute")
+    pytest.fail(f"the operator decided nothing within a minute; it said: {log.read_text()[-2000:]}")

@@ -282,7 +282,11 @@ def test_the_network_policy_lets_out_to_dns_api_server_and_prometheus_only():
     spec = chart.one(chart.render(values), "NetworkPolicy")["spec"]
 
     assert spec["policyTypes"] == ["Ingress", "Egress"]
-    assert [p["port"] for rule in spec["egress"] for p in rule["ports"]] == [53, 53, 6443, 9090]
+    anywhere = [rule for rule in spec["egress"] if "to" not in rule]
+    (inside,) = (rule for rule in spec["egress"] if "to" in rule)
+
+    assert [p["port"] for rule in anywhere for p in rule["ports"]] == [53, 53, 6443, 9090]
+    assert [p["port"] for p in inside["ports"]] == ["metrics"]
     assert spec["podSelector"]["matchExpressions"][0]["values"] == ["fleetline", "fleetline-test"]
     assert [p["port"] for rule in spec["ingress"] for p in rule["ports"]] == ["metrics"]
 
