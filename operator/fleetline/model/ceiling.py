@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fleetline.errors import ModelError
 from fleetline.model.lanes import Array, Lanes
-from fleetline.model.latency import Latency, latency_of, time_to_first_token
+from fleetline.model.latency import latency_of
 from fleetline.model.loop import TINY, Loop, open_loop
 from fleetline.model.objective import Metric, Objective
 from fleetline.model.operating_point import check_fit
@@ -22,8 +22,10 @@ from fleetline.model.replica import Replica
 from fleetline.model.slots import batch_limit, kv_limit, prefill_limit, saturated
 from fleetline.model.workload import Workload
 
-POINTS: Final = 14
+POINTS: Final = 12
 ROUNDS: Final = 2
+CHUNK: Final = 128
+"""Questions solved together: their arrays stay in the processor's cache."""
 LEAST_CONCURRENCY: Final = 1e-3
 """Requests in the batch at which a request is alone. [requests]"""
 MOST_OF_CAPACITY: Final = 0.97
@@ -99,50 +101,61 @@ def ceiling(
 
 def ceilings(questions: Sequence[Question]) -> list[Ceiling]:
     """Solve many at once, one array operation for all of them at each step."""
-    if not questions:
-        return []
-    lanes = Lanes.of([(one.replica, one.workload, one.replicas) for one in questions])
+    found: list[Ceiling] = []
+    for start in range(0, len(questions), CHUNK):
+        found += _ceilings(questions[start : start + CHUNK])
+    return found
+
+
+def _ceilings(questions: Sequence[Question]) -> list[Ceiling]:
     for question in questions:
         if question.replicas < 1:
             raise ModelError(f"replicas must be >= 1, got {question.replicas}")
+    lanes = Lanes.of([(one.replica, one.workload, one.replicas) for one in questions])
     if not (kv_limit(lanes) >= 1).all():
-        worst = int(np.argmin(kv_limit(lanes)[:, 0]))
-        one = questions[worst]
+        one = questions[int(np.argmin(kv_limit(lanes)[:, 0]))]
         check_fit(one.replica, Lanes.of([(one.replica, one.workload, one.replicas)]))
     bounds = _Bounds.of(questions)
     capacity = saturated(lanes).arrival_rate_per_s
-    possible, offered, missed = _search(lanes, bounds, capacity)
-    at = open_loop(lanes, offered)
-    first = time_to_first_token(lanes, at, capacity).overall_mean_s()
-    limits = bounds.limits(lanes, missed)
+    found = _search(lanes, bounds, capacity)
+    limits = bounds.limits(lanes, found.missed)
     return [
-        _answer(question, row, (lanes, at, capacity, first), limits[row])
-        if possible[row]
+        _answer(question, row, found, limits[row])
+        if found.possible[row]
         else _unattainable(question)
         for row, question in enumerate(questions)
     ]
 
 
-def _answer(
-    question: Question, row: int, found: tuple[Lanes, Loop, Array, Array], limit: Limit
-) -> Ceiling:
+def _answer(question: Question, row: int, found: "_Found", limit: Limit) -> Ceiling:
     """Report one row of the arrays."""
-    _, at, capacity, first = found
     side = question.replica.lanes
-    most = float(capacity[row, 0])
-    rate = side * min(float(at.arrival_rate_per_s[row, 0]), MOST_OF_CAPACITY * most)
-    token_s = float(at.token_s[row, 0]) / question.replica.tokens_per_step
+    most = float(found.capacity_per_s[row, 0])
+    rate, token_s, first_s, gain, busy = (float(value) for value in found.at[:, row])
+    rate = side * min(rate, MOST_OF_CAPACITY * most)
     gaps = question.workload.lengths.mean_output_tokens - 1.0
-    residence_s = float(first[row, 0]) + gaps * token_s
+    residence_s = first_s + gaps * token_s / question.replica.tokens_per_step
     return Ceiling(
         rate_per_s=rate,
         limit=limit,
         concurrency=rate * residence_s,
         residence_time_s=residence_s,
-        loop_gain=float(at.loop_gain[row, 0]),
-        utilization_of_prefill=float(at.prefill_utilization[row, 0]),
+        loop_gain=gain,
+        utilization_of_prefill=busy,
         capacity_per_s=most * side,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What the search leaves, one element a question."""
+
+    capacity_per_s: Array
+    possible: NDArray[np.bool_]
+    missed: NDArray[np.intp]
+    """Which bound is missed first beyond the ceiling."""
+    at: Array
+    """Rate, step time, mean TTFT, loop gain, prefill utilization at the ceiling; (5, questions)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,20 +183,21 @@ class _Bounds:
                 )
         return cls(targets=tuple(stacked))
 
-    def margins(self, lanes: Lanes, loop: Loop, capacity: Array) -> Array:
+    def margins(self, lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Array, Array]:
         """
         How far each objective, and last the capacity, is from being missed; negative: it is.
 
-        Shape (objectives + 1, questions, points).
+        Shape (objectives + 1, questions, points); and the mean TTFT, shape (questions, points).
         """
         found = []
-        latencies: dict[Metric, Latency] = {}
+        first = Metric.TIME_TO_FIRST_TOKEN
+        latencies = {first: latency_of(first, lanes, loop, capacity)}
         for metric, targets, shares in self.targets:
             if metric not in latencies:
                 latencies[metric] = latency_of(metric, lanes, loop, capacity)
             found.append(latencies[metric].attainment(targets) - shares)
         found.append(MOST_OF_CAPACITY - loop.arrival_rate_per_s / capacity)
-        return np.stack(np.broadcast_arrays(*found))
+        return np.stack(np.broadcast_arrays(*found)), latencies[first].overall_mean_s()
 
     def limits(self, lanes: Lanes, missed: NDArray[np.intp]) -> list[Limit]:
         """Name what is missed first in each question: an objective, or what ends capacity."""
@@ -200,13 +214,11 @@ class _Bounds:
         return names
 
 
-def _search(
-    lanes: Lanes, bounds: _Bounds, capacity: Array
-) -> tuple[NDArray[np.bool_], Array, NDArray[np.intp]]:
+def _search(lanes: Lanes, bounds: _Bounds, capacity: Array) -> _Found:
     """
-    Find the most that may be offered: possible at all, how much, and what is missed beyond.
+    Find the most that may be offered, and what is missed beyond.
 
-    Two or more grids, one inside the other, then a straight line between the last two points.
+    Two grids, one inside the other, then a straight line between the last two points.
     """
     low = np.full_like(capacity, LEAST_CONCURRENCY)
     high = np.maximum(batch_limit(lanes), 2.0 * LEAST_CONCURRENCY)
@@ -214,20 +226,32 @@ def _search(
     rows = np.arange(low.shape[0])
     possible = np.ones(low.shape[0], dtype=bool)
     for turn in range(ROUNDS):
-        grid = low * (high / low) ** share
-        margins = bounds.margins(lanes, open_loop(lanes, grid), capacity)
-        least = margins.min(axis=0)
-        met = least >= 0.0
+        loop = open_loop(lanes, low * (high / low) ** share)
+        margins, first = bounds.margins(lanes, loop, capacity)
+        met = margins.min(axis=0) >= 0.0
         if turn == 0:
             possible = met[:, 0]
         last = np.where(met.all(axis=1), POINTS - 2, np.argmin(met, axis=1) - 1)
         last = np.clip(last, 0, POINTS - 2)
-        low, high = grid[rows, last][:, None], grid[rows, last + 1][:, None]
+        low, high = (
+            (low * (high / low) ** share[last][:, None]),
+            (low * (high / low) ** share[last + 1][:, None]),
+        )
+    least = margins.min(axis=0)
     inside = np.maximum(least[rows, last], 0.0)
     outside = np.minimum(least[rows, last + 1], 0.0)
     part = np.where(inside - outside > 0, inside / np.maximum(inside - outside, TINY), 1.0)
-    missed = np.argmin(margins[:, rows, last + 1], axis=0)
-    return possible, low * (high / low) ** part[:, None], missed
+    seen = np.stack(
+        np.broadcast_arrays(
+            loop.arrival_rate_per_s, loop.token_s, first, loop.loop_gain, loop.prefill_utilization
+        )
+    )
+    return _Found(
+        capacity_per_s=capacity,
+        possible=possible,
+        missed=np.argmin(margins[:, rows, last + 1], axis=0),
+        at=(1.0 - part) * seen[:, rows, last] + part * seen[:, rows, last + 1],
+    )
 
 
 def _unattainable(question: Question) -> Ceiling:

@@ -14,6 +14,11 @@ from fleetline.model.lanes import Array, Lanes
 from fleetline.model.loop import MOST_BUSY, TINY, Loop, mean
 
 
+UNEVEN = 1.25
+"""What unequal prompts within one kind and the batch that they fill add to the variance: from
+iteration-level simulation of 50 points (benchmarks/ceiling_agreement.py)."""
+
+
 def seen_share(lanes: Lanes, loop: Loop) -> Array:
     """Share of prefill work that lengthens steps: the rest hides behind the reading of weights."""
     offered = loop.arrival_rate_per_s * loop.mean_step_s * lanes.work_s
@@ -46,6 +51,7 @@ def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
     before = single * rate * square * average / (1.0 - busy**2) * (busy * decay) ** 2
     burst = 1.0 + (lanes.dispersion - 1.0) * lanes.work_s**2 / lanes.work_square_s2
     variance = (rate * square * random + before) * np.maximum(burst, 0.0)[..., np.newaxis]
+    variance = UNEVEN * variance
     return convoy, variance / steps**2
 
 

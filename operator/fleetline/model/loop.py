@@ -21,7 +21,7 @@ TINY = 1e-12
 ALMOST_ONE = 0.999
 MOST_BUSY = 0.95
 """Share of a step beyond which the convoy's expansion means nothing."""
-LEVELS = 0.25
+LEVELS = 0.4
 """Variance of the number in flight at one of many replicas behind a least-loaded router: two
 neighbouring numbers, both likely. [requests^2]"""
 BLUNTEST = 1e-3
