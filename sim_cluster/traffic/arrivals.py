@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from sim_cluster.traffic.shapes import RateTable
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from sim_cluster.traffic.lengths import Lengths
@@ -78,16 +80,56 @@ def read_trace(
     A fourth column `cached_prefix_tokens_ideal` is taken as what the prefix cache holds.
     `faster` compresses time: the same requests arrive in less of it.
     """
+    for row in _rows(path, {"t_s", "prompt_tokens", "output_tokens"}):
+        t_s = float(row["t_s"])
+        if t_s >= end_s:
+            return
+        if t_s >= start_s:
+            yield Arrival(
+                (t_s - start_s) / faster,
+                max(1, int(row["prompt_tokens"])),
+                max(1, int(row["output_tokens"])),
+                int(row.get("cached_prefix_tokens_ideal") or 0),
+            )
+
+
+def read_rates(
+    path: Path, *, start_s: float = 0.0, end_s: float = math.inf, faster: float = 1.0
+) -> RateTable:
+    """
+    Read a rate trace: CSV (`.gz` too) with `t_s` and `rate_rps` or `rate_per_min`.
+
+    The rates stay what they are when `faster` compresses time: a day passes in minutes, at the
+    load of the day.
+    """
+    moments_s, rates_per_s = [], []
+    for row in _rows(path, {"t_s"}):
+        t_s = float(row["t_s"])
+        if start_s <= t_s < end_s:
+            moments_s.append((t_s - start_s) / faster)
+            rates_per_s.append(_rate_per_s(row, path))
+    if len(moments_s) < 2:
+        raise ValueError(f"{path.name} must have two rates or more, got {len(moments_s)}")
+    last_s = moments_s[-1] + (moments_s[-1] - moments_s[-2])
+    return RateTable(tuple(moments_s), tuple(rates_per_s), last_s)
+
+
+def _rate_per_s(row: Mapping[str, str], path: Path) -> float:
+    if "rate_rps" in row:
+        return float(row["rate_rps"])
+    if "rate_per_min" in row:
+        return float(row["rate_per_min"]) / 60
+    raise ValueError(f"{path.name} must have rate_rps or rate_per_min, got {', '.join(row)}")
+
+
+def _rows(path: Path, wanted: set[str]) -> Iterator[dict[str, str]]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            t_s = float(row["t_s"])
-            if t_s >= end_s:
-                return
-            if t_s >= start_s:
-                yield Arrival(
-                    (t_s - start_s) / faster,
-                    max(1, int(row["prompt_tokens"])),
-                    max(1, int(row["output_tokens"])),
-                    int(row.get("cached_prefix_tokens_ideal") or 0),
-                )
+        reader = csv.DictReader(file)
+        columns = reader.fieldnames or ()
+        if missing := wanted - set(columns):
+            raise ValueError(
+                f"{path.name} must have the columns {', '.join(sorted(missing))}, "
+                f"got {', '.join(columns)}"
+            )
+        yield from reader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
 from typing import Protocol
@@ -98,6 +99,20 @@ class CompressedDay:
         distance = (t_s - self.burst_at * self.duration_s) / self.burst_width_s
         burst = self.burst_per_s * math.exp(-(distance**2))
         return self.trough_per_s + (self.peak_per_s - self.trough_per_s) * swing + burst
+
+
+@dataclass(frozen=True, slots=True)
+class RateTable:
+    """Rates at moments, held from each moment to the next."""
+
+    moments_s: tuple[float, ...]
+    """Ascending from 0. [s]"""
+    rates_per_s: tuple[float, ...]
+    duration_s: float
+
+    def rate_per_s(self, t_s: float) -> float:
+        """Rate of the last moment that has passed. [1/s]"""
+        return self.rates_per_s[max(bisect.bisect_right(self.moments_s, t_s) - 1, 0)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """Arrivals follow their shape, their dispersion and their trace."""
 
 import gzip
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sim_cluster.traffic.arrivals import Arrival, draw_arrivals, read_trace
+from sim_cluster.traffic.arrivals import Arrival, draw_arrivals, read_rates, read_trace
 from sim_cluster.traffic.lengths import FixedLengths, LogNormalLengths, SampledLengths
 from sim_cluster.traffic.shapes import CompressedDay, Constant, Ramp, Sequence, Shape, Spike, Step
 
@@ -92,6 +93,32 @@ def test_sampled_lengths_stay_pairs() -> None:
 )
 def test_a_shape_has_its_rate_at_a_moment(shape: Shape, t_s: float, rate_per_s: float) -> None:
     assert shape.rate_per_s(t_s) == pytest.approx(rate_per_s)
+
+
+@pytest.mark.parametrize(
+    ("column", "unit"), [("rate_rps", 1.0), ("rate_per_min", 60.0)], ids=["a second", "a minute"]
+)
+def test_a_rate_trace_keeps_its_rates_in_less_time(
+    tmp_path: Path, column: str, unit: float
+) -> None:
+    path = tmp_path / "rates.csv"
+    path.write_text(f"t_s,{column}\n0,{5 * unit}\n600,{9 * unit}\n1200,{2 * unit}\n")
+
+    shape = read_rates(path, faster=60.0)
+
+    assert shape.duration_s == 30.0
+    assert [shape.rate_per_s(t_s) for t_s in (0.0, 9.9, 10.0, 29.0)] == [5, 5, 9, 2]
+
+
+@pytest.mark.parametrize("read", [lambda path: list(read_trace(path)), read_rates])
+def test_a_file_that_is_no_trace_is_refused_by_its_columns(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text("minute,hits\n0,5\n")
+
+    with pytest.raises(ValueError, match="got minute, hits"):
+        read(path)
 
 
 @pytest.mark.parametrize("name", ["trace.csv", "trace.csv.gz"])
