@@ -52,7 +52,7 @@ def machine_of(step_time: StepTime, limits: EngineLimits) -> Machine:
         step_token_budget=limits.step_token_budget,
         blocks=limits.blocks,
         watermark_blocks=limits.watermark_blocks,
-        units_per_block=max(1, round(limits.block_tokens / step_time.tokens_per_step)),
+        units_per_block=limits.units_per_block(step_time.tokens_per_step),
     )
 
 
@@ -63,11 +63,11 @@ def touched_shares(step_time: StepTime, max_sequences: int) -> Floats:
     return 1.0 - np.multiply.accumulate(missed)
 
 
-def request_records(arrivals: Arrivals, limits: EngineLimits) -> Records:
+def request_records(arrivals: Arrivals, room_tokens: int) -> Records:
     """Lay out requests before anything has happened; those that can never finish have no prompt."""
     records = np.zeros(len(arrivals), REQUEST)
     total = arrivals.prompt_tokens.astype(np.int64) + arrivals.output_tokens
-    fits = total <= limits.blocks * limits.block_tokens
+    fits = total <= room_tokens
     records["arrival_s"] = arrivals.t_s
     records["prompt_tokens"] = np.where(fits, arrivals.prompt_tokens, 0)
     records["prefill_tokens"] = records["prompt_tokens"]
@@ -92,7 +92,7 @@ def new_state(
     state = State(
         machine=machine,
         touched_share=touched_shares(step_time, limits.max_sequences),
-        requests=request_records(arrivals, limits),
+        requests=request_records(arrivals, limits.room_tokens(step_time.tokens_per_step)),
         router=router,
         first_token_bounds=np.array(FIRST_TOKEN_BOUNDS_S),
         token_bounds=np.array(TOKEN_BOUNDS_S),

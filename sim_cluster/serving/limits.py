@@ -49,6 +49,17 @@ class EngineLimits:
         """Blocks that admission leaves free while anything runs."""
         return math.ceil(self.watermark_share * self.blocks)
 
-    def fits(self, prompt_tokens: int, output_tokens: int) -> bool:
-        """Whether a request alone in the replica can reach its last token."""
-        return prompt_tokens + output_tokens <= self.blocks * self.block_tokens
+    def units_per_block(self, tokens_per_step: float) -> int:
+        """Decode steps of one sequence that a block holds."""
+        return max(1, round(self.block_tokens / tokens_per_step))
+
+    def room_tokens(self, tokens_per_step: float = 1.0) -> int:
+        """
+        Most tokens, prompt and answer together, that a request alone can reach.
+
+        With several tokens a step, blocks are counted in steps; two are lost to rounding.
+        """
+        if tokens_per_step == 1:
+            return self.blocks * self.block_tokens
+        steps = self.blocks * self.units_per_block(tokens_per_step) - 2
+        return min(self.blocks * self.block_tokens, int(steps * tokens_per_step))

@@ -67,7 +67,7 @@ class ServingReplica:
         self._request_s = float(getattr(step_time, "request_s", 0.0))
         self._tokens_per_step = float(getattr(step_time, "tokens_per_step", 1.0))
         self._window_tokens = int(getattr(step_time, "window_tokens", 0))
-        self._units_per_block = max(1, round(block_tokens / self._tokens_per_step))
+        self._units_per_block = self.limits.units_per_block(self._tokens_per_step)
         self._observer = observer
         self._clock_s = -math.inf
         self._boundary_s = -math.inf
@@ -117,10 +117,10 @@ class ServingReplica:
         ModelError
             If it could never finish in this KV cache, or arrives before the clock.
         """
-        if not self.limits.fits(request.prompt_tokens, request.output_tokens):
+        room_tokens = self.limits.room_tokens(self._tokens_per_step)
+        if request.prompt_tokens + request.output_tokens > room_tokens:
             raise ModelError(
-                "prompt_tokens + output_tokens must be <= the KV cache "
-                f"({self.limits.blocks * self.limits.block_tokens} tokens), "
+                f"prompt_tokens + output_tokens must be <= the KV cache ({room_tokens} tokens), "
                 f"got {request.prompt_tokens} + {request.output_tokens}"
             )
         if request.arrival_s < self._clock_s:
