@@ -2,6 +2,7 @@
 
 import ast
 import re
+from dataclasses import fields
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from fleetline.adapters import conditions, manifest
 from fleetline.adapters.catalog import load_catalog
 from fleetline.adapters.node_labels import accelerator_of_node
-from fleetline.adapters.profiles import with_profiles
+from fleetline.adapters.profiles import EFFICIENCIES, with_profiles
 from fleetline.adapters.status import decimal
+from fleetline.model.hardware import Efficiency
 from tests.crd import definitions as crd
 
 H100_NODE = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
@@ -49,6 +51,14 @@ def test_the_accelerators_of_the_example_are_added_and_corrected():
     assert catalog.price_usd_per_hour("example-npu") == 3.2
     assert catalog.price_usd_per_hour("H100-SXM") == 1.99
     assert catalog.accelerator("H100-SXM") == load_catalog().accelerator("H100-SXM")
+
+
+def test_every_efficiency_of_the_model_can_be_given_and_is_read():
+    spec = crd.schema("acceleratorprofiles")["properties"]["spec"]
+    given = spec["properties"]["efficiency"]["properties"]
+
+    assert given.keys() == EFFICIENCIES.keys()
+    assert {name for name, _ in EFFICIENCIES.values()} == {one.name for one in fields(Efficiency)}
 
 
 @pytest.mark.parametrize(

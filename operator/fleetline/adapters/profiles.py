@@ -20,10 +20,15 @@ RATES: Final = {
 }
 EFFICIENCIES: Final = {
     "bandwidthPercent": ("bandwidth", 0.01),
+    "kvBandwidthPercent": ("kv_bandwidth", 0.01),
     "computePercent": ("compute", 0.01),
     "prefillPercent": ("prefill", 0.01),
+    "expertComputePercent": ("expert_compute", 0.01),
+    "expertPrefillPercent": ("expert_prefill", 0.01),
     "layerMicroseconds": ("layer_s", MICRO),
     "parallelLayerMicroseconds": ("parallel_layer_s", MICRO),
+    "expertLayerMicroseconds": ("expert_layer_s", MICRO),
+    "latentLayerMicroseconds": ("latent_layer_s", MICRO),
     "sequenceMicroseconds": ("sequence_s", MICRO),
 }
 MOST: Final = 10**9
