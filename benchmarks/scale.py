@@ -17,14 +17,16 @@ import os
 import sys
 import time
 import urllib.request
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from sim_cluster.api.counts import WRITES
 from sim_cluster.api_client import ApiClient
-from sim_cluster.informer import Informer
+from sim_cluster.informer import Informer, Listener
 from sim_cluster.launch import Cluster, cluster
 from sim_cluster.nodes import NodeSpec
 from sim_cluster.resources import DEPLOYMENTS, NAMESPACES, Resource
@@ -36,7 +38,7 @@ FLEETS = Resource("fleetline.dev", "v1alpha1", "servingfleets", "ServingFleet")
 FLEETS_PER_NAMESPACE = 20
 GPUS_PER_NODE = 8
 OPERATOR_AGENT = "fleetline"
-SETTLE_S = 60.0
+SETTLE_S = 180.0  # decisions change their reason until the history is long enough
 SCRAPE_S = 30.0
 TURN_BAR_S, MEMORY_BAR_MIB, QUERIES_BAR, WRITES_BAR = 1.0, 200.0, 12.0, 0.0
 
@@ -58,6 +60,7 @@ def main() -> int:
     parser.add_argument("--fleets", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=20_000)
     parser.add_argument("--hold", type=float, default=600.0, help="how long to measure, in seconds")
+    parser.add_argument("--settle", type=float, default=SETTLE_S, help="before, in seconds")
     parser.add_argument("--period", type=float, default=15.0, help="of the operator, in seconds")
     return asyncio.run(_measure(parser.parse_args()))
 
@@ -81,7 +84,7 @@ async def _measure(options: argparse.Namespace) -> int:
             replicas = options.pods // options.fleets
             await _fill(client, fleets=options.fleets, replicas=replicas)
             await _until_ready(here, options.fleets * replicas, began_s)
-            await asyncio.sleep(max(SETTLE_S, 4 * options.period))
+            await asyncio.sleep(options.settle)
             return await _hold(here, client, options.hold)
 
 
@@ -143,18 +146,13 @@ async def _until_ready(here: Cluster, pods: int, began_s: float) -> None:
 
 
 async def _hold(here: Cluster, client: ApiClient, hold_s: float) -> int:
-    writes = 0
-
-    def count(before: object, after: object) -> None:
-        nonlocal writes
-        writes += before is not None and after is not None
-
+    writes: Counter[str] = Counter()
     informers = [Informer(client, resource) for resource in (FLEETS, DEPLOYMENTS)]
     tasks = [asyncio.create_task(each.run()) for each in informers]
     for each in informers:
         await each.synced.wait()
-        each.on_change(count)
-    patches = _patches(here)
+        each.on_change(_counter_of_changes(writes, each.resource.plural))
+    before = _requests(here)
     first = await _read(here)
     peak_mib = first.memory_mib
     while time.monotonic() < first.at_s + hold_s:
@@ -164,14 +162,28 @@ async def _hold(here: Cluster, client: ApiClient, hold_s: float) -> int:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return _report(first, last, peak_mib, writes + _patches(here) - patches)
+    writes += _requests(here) - before
+    for what, number in sorted(writes.items()):
+        print(f"writes at rest, {what}: {number}")
+    return _report(first, last, peak_mib, writes.total())
 
 
-def _patches(here: Cluster) -> int:
+def _counter_of_changes(writes: Counter[str], plural: str) -> Listener:
+    def count(before: object, after: object) -> None:
+        writes[f"changes of {plural}"] += before is not None and after is not None
+
+    return count
+
+
+def _requests(here: Cluster) -> Counter[str]:
     """Count the operator's writes that the in-memory API saw, also those that changed nothing."""
     if here.api.memory is None:
-        return 0
-    return int(here.api.memory.request_counts.writes(user_agent=OPERATOR_AGENT))
+        return Counter()
+    counts: Counter[str] = Counter()
+    for kind, number in here.api.memory.request_counts.by_kind.items():
+        if kind.user_agent.startswith(OPERATOR_AGENT) and kind.verb in WRITES:
+            counts[f"{kind.verb} {kind.resource}"] += number
+    return counts
 
 
 async def _read(here: Cluster) -> Reading:

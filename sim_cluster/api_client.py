@@ -7,13 +7,13 @@ Objects are the dictionaries that travel on the wire.
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import time
 import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
+import orjson
 
 from sim_cluster.connection import Connection, read_kubeconfig
 
@@ -201,7 +201,7 @@ class ApiClient:
             await asyncio.sleep(min(wait_s, 5.0))
         if status >= 400:
             raise _error(status, raw)
-        return dict(json.loads(raw)) if raw else {}
+        return dict(orjson.loads(raw)) if raw else {}
 
     async def text(self, path: str) -> str:
         """Read what is not JSON, such as the API server's own metrics."""
@@ -225,7 +225,7 @@ class ApiClient:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     if line.strip():
-                        yield json.loads(line)
+                        yield orjson.loads(line)
 
     def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         made = socket.socket(address[0], address[1], address[2])
@@ -256,7 +256,7 @@ class ApiClient:
             method,
             self._connection.url + path,
             params=query,
-            data=None if body is None else json.dumps(body, separators=(",", ":")).encode(),
+            data=None if body is None else orjson.dumps(body),
             headers={} if body is None else {"Content-Type": content_type},
             timeout=timeout or self._session.timeout,
         )
@@ -264,7 +264,7 @@ class ApiClient:
 
 def _error(status: int, raw: bytes) -> ApiError:
     try:
-        answer = json.loads(raw)
+        answer = orjson.loads(raw)
     except ValueError:
         return ApiError(status, "Unknown", raw.decode(errors="replace")[:500])
     return ApiError(status, answer.get("reason", "Unknown"), answer.get("message", ""))
