@@ -3,7 +3,7 @@ When a status is worth a write: at once if its structure changed, seldom if only
 
 Measured numbers never stand still; writing each of them would wake every watcher at every turn. A
 status differs in structure if a count, a condition, a reason or a name differs. Numbers may be off
-by a third, and what a decision considered may be old, for two minutes.
+by a third, and what a decision considered may be old, for eight turns.
 """
 
 import re
@@ -26,16 +26,19 @@ IGNORED: Final = frozenset({"lastMetricsTime", "samples", "uncertainty", "series
 TOLERANCE: Final = 0.33
 LEAST_DIFFERENCE: Final = 0.1
 LEAST_REQUESTS: Final = 6.0
-QUIET_S: Final = 120.0
+QUIET_TURNS: Final = 8.0
+"""Two minutes at the default period."""
 NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 COUNTS: Final = frozenset({"waitingRequests", "runningRequests"})
 
 
-def is_due(old: Json, new: Json, *, since_write_s: float) -> bool:
-    """Whether `new` should be written over `old`, `since_write_s` after the last write."""
+def is_due(old: Json, new: Json, *, turns_since_write: float) -> bool:
+    """Whether `new` should be written over `old`, so many turns after the last write."""
     if not _alike(_structure(old), _structure(new), loose=frozenset()):
         return True
-    return since_write_s >= QUIET_S and not _alike(_numbers(old), _numbers(new), loose=VOLATILE)
+    return turns_since_write >= QUIET_TURNS and not _alike(
+        _numbers(old), _numbers(new), loose=VOLATILE
+    )
 
 
 def merge_patch(old: Json, new: Json) -> dict[str, Any]:

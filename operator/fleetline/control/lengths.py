@@ -40,6 +40,8 @@ class LearnedLengths:
     points: Points = ()
     points_s: float | None = None
     updated_s: float | None = None
+    requests: float = 0.0
+    """How many requests the means rest on; old ones fade with the time constant."""
     shape: Shape = Shape(
         prompt_tokens=rounded(FIRST_PROMPT_TOKENS),
         output_tokens=rounded(FIRST_OUTPUT_TOKENS),
@@ -58,8 +60,7 @@ class LearnedLengths:
         requests = (seen.arrival_rate_per_s.value or 0.0) * WINDOW_S
         if prompt is None or output is None or prompt < 1 or requests < LEAST_REQUESTS:
             return self
-        elapsed_s = math.inf if self.updated_s is None else max(0.0, now_s - self.updated_s)
-        weight = 1 - math.exp(-elapsed_s / TIME_CONSTANT_S)
+        weight, requests = self._weight_of_news(seen.arrival_rate_per_s.value or 0.0, now_s)
         learned = replace(
             self,
             prompt_tokens=_blend(self.prompt_tokens, prompt, weight),
@@ -67,6 +68,7 @@ class LearnedLengths:
             hit_share=self._hits(seen, weight),
             dispersion=dispersion,
             updated_s=now_s,
+            requests=requests,
         )
         due = self.points_s is None or now_s - self.points_s >= POINTS_REFRESH_S
         if seen.lengths is not None and due:
@@ -84,6 +86,21 @@ class LearnedLengths:
             dispersion=rounded_dispersion(self.dispersion),
             points=self.points,
         )
+
+    def _weight_of_news(self, arrival_rate_per_s: float, now_s: float) -> tuple[float, float]:
+        """
+        Weight of this turn's means, and the requests that both rest on together.
+
+        Every request counts alike: the first to complete are the short ones, and must not set the
+        mean for minutes.
+        """
+        if self.updated_s is None:
+            return 1.0, LEAST_REQUESTS
+        elapsed_s = max(0.0, now_s - self.updated_s)
+        kept = self.requests * math.exp(-elapsed_s / TIME_CONSTANT_S)
+        new = arrival_rate_per_s * min(elapsed_s, WINDOW_S)
+        total = kept + new
+        return (new / total if total > 0 else 0.0), total
 
     def _hits(self, seen: Observations, weight: float) -> float:
         """Share of cached prompt tokens; preemptions would count as hits, so not during them."""

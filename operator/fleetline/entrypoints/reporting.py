@@ -40,8 +40,11 @@ class _Told:
 class Reporter:
     """Writes statuses and events; a failure is counted and tried again at the next turn."""
 
-    def __init__(self, api: ApiClient, events: EventWriter, metrics: OwnMetrics) -> None:
-        """Report through `api`."""
+    def __init__(
+        self, api: ApiClient, events: EventWriter, metrics: OwnMetrics, *, period_s: float
+    ) -> None:
+        """Report through `api`; numbers alone are written every few periods only."""
+        self._period_s = period_s
         self._api = api
         self._events = events
         self._metrics = metrics
@@ -74,7 +77,7 @@ class Reporter:
         self._told[uid] = _Told(
             old, told.listed_version if told is not None else "", wrote_at_s, line
         )
-        if not is_due(old, status, since_write_s=since_s):
+        if not is_due(old, status, turns_since_write=since_s / self._period_s):
             return
         if await self._patch(metadata, old, status):
             self._told[uid] = _Told(status, str(metadata.get("resourceVersion")), now_s, line)

@@ -74,7 +74,10 @@ class Operator:
             metrics=engines,
             prometheus=self._prometheus,
             reporter=Reporter(
-                self._api, EventWriter(self._api, instance=settings.identity), self._own
+                self._api,
+                EventWriter(self._api, instance=settings.identity),
+                self._own,
+                period_s=settings.period_s,
             ),
             own=self._own,
         )
@@ -118,6 +121,10 @@ class Operator:
                 await self._keep_going()
             finally:
                 await self._end(election, watcher)
+
+    def stop(self) -> None:
+        """End soon, as after SIGTERM."""
+        self._stop.set()
 
     async def _until_ready(self) -> None:
         """Wait for an API server that lets us read fleets; say clearly if it never will."""

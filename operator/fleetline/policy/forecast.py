@@ -36,6 +36,8 @@ PRIOR_SPANS: Final = 2.0
 
 LEAST_SPAN_S: Final = 300.0
 HIGHEST_RATIO: Final = 10.0
+"""Larger ones count as this: what follows the first request ever says nothing about growth."""
+
 RATE_FLOOR_PER_S: Final = 1 / 60
 """Added to rates before dividing: one request in a minute is not a trend. [1/s]"""
 
@@ -106,7 +108,7 @@ def expect_maximum(
     prior = PRIOR_RATIO + PRIOR_RATIO_PER_ROOT_S * float(np.sqrt(horizon_s))
     ratio, chosen = prior, 1
     if maxima.size:
-        ratios = maxima[:, np.newaxis] / levels[past]
+        ratios = np.minimum(maxima[:, np.newaxis] / levels[past], HIGHEST_RATIO)
         order = min(maxima.size - 1, int(np.ceil(quantile * maxima.size)) - 1)
         learned = np.partition(ratios, order, axis=0)[order]
         missed = maxima[:, np.newaxis] - levels[past] * learned
@@ -114,7 +116,7 @@ def expect_maximum(
         chosen = int(np.argmin(loss))
         spans = span_s / max(horizon_s, LEAST_SPAN_S)
         weight = spans / (spans + PRIOR_SPANS)
-        ratio = min(HIGHEST_RATIO, weight * float(learned[chosen]) + (1 - weight) * prior)
+        ratio = weight * float(learned[chosen]) + (1 - weight) * prior
     level = float(levels[-1, chosen])
     expected = max(level * ratio, float(rates[-1])) - RATE_FLOOR_PER_S
     return Forecast(
