@@ -24,6 +24,11 @@ _GAPS_S: Final = (
     *(0.002, 0.004, 0.006, 0.008, 0.010, 0.015, 0.020, 0.025, 0.030, 0.035, 0.040),
     *(0.060, 0.080, 0.100, 0.200, 0.400, 0.600, 0.800, 1, 2, 4, 6, 8),
 )
+_TOKENS: Final = (
+    *(100, 300, 500, 700, 1000, 1500, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000),
+    *(12_500, 15_000, 17_500, 20_000, 22_500, 25_000, 27_500, 30_000, 35_000, 40_000, 60_000),
+    *(80_000, 100_000, 200_000, 300_000, 400_000, 600_000, 800_000, 1_000_000, 1_100_000),
+)
 
 FAMILIES: Final = (
     Family("sglang:num_running_reqs", "gauge", "Requests in the batch."),
@@ -34,6 +39,13 @@ FAMILIES: Final = (
     Family("sglang:num_requests_total", "counter", "Finished requests."),
     Family("sglang:prompt_tokens_total", "counter", "Prompt tokens processed."),
     Family("sglang:generation_tokens_total", "counter", "Output tokens."),
+    Family(
+        "sglang:cached_tokens_total",
+        "counter",
+        "Prompt tokens found in the cache, by where it is.",
+        "cache_source",
+        ("device", "host"),
+    ),
     Family("sglang:num_retracted_reqs", "gauge", "Requests that lost their KV cache."),
     *(
         Family(f"sglang:{name}", "histogram", about, buckets=buckets)
@@ -42,6 +54,8 @@ FAMILIES: Final = (
             ("inter_token_latency_seconds", "Gap between tokens.", _GAPS_S),
             ("e2e_request_latency_seconds", "Arrival to last token.", _WHOLE_S),
             ("queue_time_seconds", "Arrival to the batch.", _WHOLE_S),
+            ("prompt_tokens_histogram", "Prompt tokens of a request.", _TOKENS),
+            ("generation_tokens_histogram", "Output tokens of a request.", _TOKENS),
         )
     ),
 )
@@ -57,6 +71,8 @@ _SAME: Final = {
     "sglang:inter_token_latency_seconds": "vllm:inter_token_latency_seconds",
     "sglang:e2e_request_latency_seconds": "vllm:e2e_request_latency_seconds",
     "sglang:queue_time_seconds": "vllm:request_queue_time_seconds",
+    "sglang:prompt_tokens_histogram": "vllm:request_prompt_tokens",
+    "sglang:generation_tokens_histogram": "vllm:request_generation_tokens",
 }
 """SGLang's name of what vLLM counts too."""
 
@@ -76,6 +92,7 @@ def text(values: Mapping[str, Value], spec: EngineSpec, *, created_s: float) -> 
     )
     own["sglang:cache_hit_rate"] = _ratio(hits, queries)
     own["sglang:max_total_num_tokens"] = float(int(kv_capacity_tokens(spec.replica)))
+    own["sglang:cached_tokens_total"] = (hits if isinstance(hits, float) else 0.0, 0.0)
     ended = values["vllm:request_success_total"]
     own["sglang:num_requests_total"] = sum(ended) if isinstance(ended, tuple) else 0.0
     ranks = {"engine_type": "unified", "tp_rank": "0", "pp_rank": "0"}

@@ -2,9 +2,11 @@
 
 import json
 import math
+from importlib import resources
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from fleetline.model.roofline import step_time
@@ -161,6 +163,21 @@ def test_a_full_batch_shows_as_waiting_requests() -> None:
     assert samples["vllm:num_requests_waiting"] == 6
 
 
+def test_data_parallel_ranks_share_the_load() -> None:
+    replica = a_replica("--max-num-seqs=4", "--data-parallel-size=2")
+    for number in range(10):
+        replica.submit(
+            Request(id=number, arrival_s=0.0, prompt_tokens=500, output_tokens=500), Sink()
+        )
+
+    replica.advance(1.0)
+    samples = values_of(replica.metrics_text())
+
+    # two ranks of four slots each
+    assert samples["vllm:num_requests_running"] == 8
+    assert samples["vllm:num_requests_waiting"] == 2
+
+
 def test_sglang_speaks_its_own_names() -> None:
     text = after_load(a_replica(command=("python", "-m", "sglang.launch_server"))).metrics_text()
 
@@ -170,6 +187,29 @@ def test_sglang_speaks_its_own_names() -> None:
     assert samples["sglang:generation_tokens_total"] == 2000
     assert samples["sglang:time_to_first_token_seconds_count"] == 40
     assert "vllm:" not in text
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_all_that_the_product_reads_of_an_engine_is_there(engine: str) -> None:
+    read = yaml.safe_load(
+        resources.files("fleetline.catalog").joinpath("engine_metrics.yaml").read_text("utf-8")
+    )
+    command = ("python", "-m", "sglang.launch_server") if engine == "sglang" else ("vllm", "serve")
+    shown = {
+        line.split()[2]
+        for line in a_replica(command=command).metrics_text().splitlines()
+        if line.startswith("# TYPE")
+    }
+
+    wanted = {
+        quantity: [name for name in one["names"] if str(name).startswith(f"{engine}:")]
+        for quantity, one in read.items()
+    }
+
+    missing = {
+        quantity: names for quantity, names in wanted.items() if names and not shown & set(names)
+    }
+    assert missing == {}
 
 
 def test_sglang_cannot_resolve_a_first_token_below_a_tenth_of_a_second() -> None:
