@@ -1,5 +1,6 @@
 """What a client sent, checked against the schema: unknown, duplicate and mistyped fields."""
 
+import re
 from typing import Any
 
 from sim_cluster.api.calls import Call
@@ -49,39 +50,59 @@ def judge(call: Call, complaints: list[str]) -> None:
 _GO_TYPES = {"integer": "int32", "string": "string", "boolean": "bool", "number": "float64"}
 
 
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_QUANTITY = re.compile(r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?$")
+
+
+def _quantity(resource: Resource, value: Any) -> str:
+    text = str(value)
+    if not _QUANTITY.match(text):
+        raise bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a'
+            f" {resource.kind}: quantities must match the regular expression"
+            " '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        )
+    return text
+
+
 def _check_types(resource: Resource, value: Any, node: Node, path: str) -> None:
     """Refuse a built-in object whose values the Go types could not hold."""
-    kind = node.kind
-    if kind == "" or node.is_free:
+    if node.kind == "" or node.is_free:
         return
-    if isinstance(value, dict) and kind == "object":
-        for name, member in value.items():
-            child = node.member(name)
-            if child is not None and member is not None:
-                _check_types(resource, member, child, f"{path}.{name}" if path else name)
-        return
-    if isinstance(value, list) and kind == "array":
-        if node.items is not None:
-            for item in value:
-                _check_types(resource, item, node.items, path)
-        return
+    if isinstance(value, dict) and node.kind == "object":
+        _check_members(resource, value, node, path)
+    elif isinstance(value, list) and node.kind == "array":
+        for item in value if node.items is not None else ():
+            _check_types(resource, item, node.items, path)
+    elif not _fits(value, node.kind):
+        got, wanted = json_type(value), _GO_TYPES.get(node.kind, node.kind)
+        raise bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a'
+            f" {resource.kind}: json: cannot unmarshal {'bool' if got == 'boolean' else got}"
+            f" into Go struct field {resource.kind}.{path} of type {wanted}"
+        )
+
+
+def _check_members(resource: Resource, value: Json, node: Node, path: str) -> None:
+    for name, member in value.items():
+        child = node.member(name)
+        if child is not None and child.ref == QUANTITY:
+            value[name] = _quantity(resource, member)
+        elif child is not None and member is not None:
+            _check_types(resource, member, child, f"{path}.{name}" if path else name)
+
+
+def _fits(value: Any, kind: str) -> bool:
     got = json_type(value)
     if got == kind or (kind == "number" and got == "integer"):
-        return
-    if kind == "integer" and isinstance(value, float) and value.is_integer():
-        return
-    wanted = _GO_TYPES.get(kind, kind)
-    raise bad_request(
-        f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}:'
-        f" json: cannot unmarshal {got if got != 'boolean' else 'bool'} into Go struct field"
-        f" {resource.kind}.{path} of type {wanted}"
-    )
+        return True
+    return kind == "integer" and isinstance(value, float) and value.is_integer()
 
 
 def complete_custom(resource: Resource, obj: Json, node: Node, old: Json | None) -> None:
     """Default a custom object and check it: schema first, then its CEL rules."""
     apply_defaults(obj, node)
-    errors = validate(obj, node) + list_errors(obj, node)
+    errors = validate(obj, node) + list_errors(obj, node) + _scale_errors(resource, obj)
     if not any(error["reason"] in BLOCKING for error in errors):
         errors += cel.evaluate(obj, node, old)
     elif cel.has_rules(node):
@@ -90,6 +111,18 @@ def complete_custom(resource: Resource, obj: Json, node: Node, old: Json | None)
         errors = _not_ratcheted(errors, obj, old)
     if errors:
         raise invalid(resource.group, resource.kind, obj["metadata"]["name"], errors)
+
+
+def _scale_errors(resource: Resource, obj: Json) -> list[Json]:
+    scale = ((resource.custom or {}).get("subresources") or {}).get("scale")
+    if scale is None:
+        return []
+    path = scale["specReplicasPath"]
+    replicas = _at(obj, path.lstrip("."))
+    if isinstance(replicas, int) and replicas < 0:
+        text = f"Invalid value: {replicas}: should be a non-negative integer"
+        return [{"reason": "FieldValueInvalid", "message": text, "field": path}]
+    return []
 
 
 def _not_ratcheted(errors: list[Json], obj: Json, old: Json) -> list[Json]:

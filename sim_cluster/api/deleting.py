@@ -3,7 +3,7 @@
 from sim_cluster.api import custom_resources
 from sim_cluster.api.authentication import User
 from sim_cluster.api.calls import Call
-from sim_cluster.api.errors import Json, conflict, success
+from sim_cluster.api.errors import ApiError, Json, cause, conflict, success
 from sim_cluster.api.objects import now_text
 from sim_cluster.api.resources import Resource
 from sim_cluster.api.selectors import Selector
@@ -34,6 +34,8 @@ def _delete_record(call: Call, writer: Writer, record: Record) -> Json:
     grace = _grace(call, resource, obj)
     waits = bool(metadata.get("finalizers")) or grace > 0 or _has_content(resource, obj)
     if not waits:
+        if resource.plural == "pods" and resource.custom is None:
+            _mark(resource, obj, 0)
         if not call.is_dry_run:
             writer.state.delete(resource, obj)
             for listener in writer.listeners:
@@ -80,12 +82,23 @@ def _add_propagation(call: Call, metadata: Json) -> None:
     policy = call.options.get("propagationPolicy") or call.query.get("propagationPolicy")
     if call.options.get("orphanDependents") is True:
         policy = "Orphan"
+    if policy not in (None, "Foreground", "Background", "Orphan"):
+        raise _unknown_policy(policy)
     name = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(policy or "")
     if name is None:
         return
     finalizers = list(metadata.get("finalizers") or ())
     if name not in finalizers:
         metadata["finalizers"] = [*finalizers, name]
+
+
+def _unknown_policy(policy: str) -> ApiError:
+    names = '"Foreground", "Background", "Orphan", "nil"'
+    text = f'Unsupported value: "{policy}": supported values: {names}'
+    error = cause("FieldValueNotSupported", "propagationPolicy", text)
+    message = f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {text}'
+    details = {"group": "meta.k8s.io", "kind": "DeleteOptions", "causes": [error]}
+    return ApiError(422, "Invalid", message, details=details)
 
 
 def _grace(call: Call, resource: Resource, obj: Json) -> int:
@@ -117,10 +130,12 @@ def _mark(resource: Resource, obj: Json, grace: int) -> None:
     metadata = obj["metadata"]
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = now_text(grace)
-        metadata["deletionGracePeriodSeconds"] = grace
+        is_namespace = resource.plural == "namespaces" and resource.custom is None
+        if not is_namespace:
+            metadata["deletionGracePeriodSeconds"] = grace
         if "generation" in metadata:
             metadata["generation"] += 1
-        if resource.plural == "namespaces" and resource.custom is None:
+        if is_namespace:
             obj["status"]["phase"] = "Terminating"
     elif grace < metadata.get("deletionGracePeriodSeconds", 0):
         metadata["deletionGracePeriodSeconds"] = grace
@@ -128,12 +143,18 @@ def _mark(resource: Resource, obj: Json, grace: int) -> None:
 
 
 def delete_collection(call: Call, writer: Writer, selector: Selector) -> Json:
-    """Delete all selected objects."""
-    collection = writer.state.storage.collection(call.resource.storage_key)
-    for record in collection.records(call.namespace):
-        if selector.matches(record):
-            _delete_record(call, writer, record)
-    return success({"group": call.resource.group, "kind": call.resource.plural})
+    """Delete all selected objects; the answer is the list of what they were."""
+    resource, state = call.resource, writer.state
+    collection = state.storage.collection(resource.storage_key)
+    hit = [record for record in collection.records(call.namespace) if selector.matches(record)]
+    for record in hit:
+        _delete_record(call, writer, record)
+    return {
+        "kind": f"{resource.kind}List",
+        "apiVersion": resource.group_version,
+        "metadata": {"resourceVersion": str(state.storage.revision)},
+        "items": [state.current(resource, record) for record in hit],
+    }
 
 
 def sweep_custom_objects(writer: Writer, crd: Json) -> bool:

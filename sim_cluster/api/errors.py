@@ -33,12 +33,13 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:
+            status["reason"] = self.reason
         details = dict(self.details or {})
         if self.retry_after_s is not None:
             details["retryAfterSeconds"] = self.retry_after_s
-        if details:
+        if details or self.details is not None:
             status["details"] = details
         return {**status, "code": self.code}
 
@@ -72,7 +73,8 @@ def not_found(group: str, plural: str, name: str) -> ApiError:
 
 def unknown_path() -> ApiError:
     """No such group, version or resource."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", details={})
+    message = "the server could not find the requested resource"
+    return ApiError(404, "NotFound", message, details={})
 
 
 def already_exists(group: str, plural: str, name: str) -> ApiError:

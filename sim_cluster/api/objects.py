@@ -114,6 +114,11 @@ def check_type(call: Call, obj: object) -> Json:
             f"the API version in the data ({version}) does not match the expected API version"
             f" ({resource.group_version})"
         )
+    elif kind != resource.kind and resource.custom is not None:
+        name = str((obj.get("metadata") or {}).get("name", ""))
+        text = f'Invalid value: "{kind}": must be {resource.kind}'
+        error = cause("FieldValueInvalid", "kind", text)
+        raise invalid(resource.group, str(kind), name, [error])
     elif kind != resource.kind:
         raise bad_request(
             f'no kind "{kind}" is registered for version "{version}" (expected "{resource.kind}")'

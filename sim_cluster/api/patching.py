@@ -20,7 +20,7 @@ from sim_cluster.api.errors import (
 from sim_cluster.api.patches.json_patch import apply_json_patch
 from sim_cluster.api.patches.merge_patch import apply_merge_patch
 from sim_cluster.api.patches.strategic_merge import apply_strategic_merge
-from sim_cluster.api.schema.pruning import duplicate_fields
+from sim_cluster.api.schema.pruning import duplicate_fields, prune
 from sim_cluster.api.schema.structural import Node
 from sim_cluster.api.writing import Writer
 
@@ -131,27 +131,26 @@ def _apply(call: Call, writer: Writer, sent: Any, body: bytes) -> tuple[int, Jso
             f"the name of the object ({metadata['name']}) does not match the name on the URL"
             f" ({call.name})"
         )
+    where = f"{metadata.get('namespace', '')}/{call.name}"
     if resource.is_namespaced:
         metadata.setdefault("namespace", call.namespace)
     node = writer.state.node(resource)
+    _judge_apply(call, prune(deepcopy(sent), node), where)
     duplicates = duplicate_fields(body, sent) if body.lstrip().startswith(b"{") else []
     complaints = clean(call, sent, node, duplicates)
-    _judge_apply(call, complaints)
+    if complaints and call.field_validation == "Strict":
+        raise bad_request(f"error decoding patch: strict decoding error: {', '.join(complaints)}")
+    call.warnings.extend(complaints)
     return writer.apply(call, sent)
 
 
-def _judge_apply(call: Call, complaints: list[str]) -> None:
-    unknown = [text for text in complaints if text.startswith("unknown")]
-    if unknown and call.field_validation != "Ignore" and call.resource.custom is None:
-        path = unknown[0].split('"')[1]
-        where = f"{call.namespace}/{call.name}" if call.namespace else f"/{call.name}"
-        group_version, kind = call.resource.group_version, call.resource.kind
-        message = (
-            f"failed to create typed patch object ({where}; {group_version}, Kind={kind}):"
-            f" .{path}: field not declared in schema"
-        )
-        raise ApiError(500, "InternalError", message)
-    if complaints and call.field_validation == "Strict":
-        detail = f"strict decoding error: {', '.join(complaints)}"
-        raise bad_request(f"error decoding patch: {detail}")
-    call.warnings.extend(complaints)
+def _judge_apply(call: Call, unknown: list[str], where: str) -> None:
+    """Server-side apply takes no unknown field, whatever `fieldValidation` says."""
+    if not unknown:
+        return
+    group_version, kind = call.resource.group_version, call.resource.kind
+    message = (
+        f"failed to create typed patch object ({where}; {group_version}, Kind={kind}):"
+        f" .{unknown[0]}: field not declared in schema"
+    )
+    raise ApiError(500, "", message)

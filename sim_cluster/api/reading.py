@@ -25,19 +25,20 @@ def selector_of(call: Call, state: State) -> Selector:
         by_name = f"metadata.name={call.name}"
         fields = f"{fields},{by_name}" if fields else by_name
     resource = call.resource
-    label = f"{resource.group}/{resource.version}, Resource={resource.plural}"
     return Selector(
         labels=call.query.get("labelSelector", ""),
         fields=fields,
         selectable_fields=state.selectable_fields(resource),
-        label=label,
     )
 
 
 def revision_of(text: str) -> int:
     """A resourceVersion as a number."""
     if not text.isdigit():
-        raise bad_request(f'Invalid value: "{text}": resourceVersion must be a number')
+        detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise bad_request(
+            f'invalid resource version: resourceVersion: Invalid value: "{text}": {detail}'
+        )
     return int(text)
 
 
@@ -60,7 +61,10 @@ class Reader:
 
     def page(self, call: Call) -> Page:
         """The records that a list request asks for."""
-        limit = int(call.query.get("limit") or 0)
+        asked = call.query.get("limit") or "0"
+        if not asked.isdigit():
+            raise bad_request(f'strconv.ParseInt: parsing "{asked}": invalid syntax')
+        limit = int(asked)
         token = call.query.get("continue", "")
         if token:
             return self._next_page(token, limit)
@@ -113,7 +117,9 @@ class Reader:
             decoded = orjson.loads(base64.urlsafe_b64decode(token))
             key, offset = decoded["key"], decoded["offset"]
         except (ValueError, KeyError, TypeError):
-            raise bad_request(f"continue key is not valid: {token}") from None
+            raise bad_request(
+                f"invalid continue token: continue key is not valid: {token}"
+            ) from None
         if key not in self._snapshots:
             raise expired(
                 "The provided continue parameter is too old to display a consistent list result."
@@ -157,7 +163,7 @@ class Reader:
             text = (
                 "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             )
-            raise _invalid_options("sendInitialEvents", text)
+            raise _invalid_options("resourceVersionMatch", text)
         if match and not wants_initial:
             text = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents"
             raise _invalid_options("resourceVersionMatch", f"{text} is provided")

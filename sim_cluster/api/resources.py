@@ -19,7 +19,7 @@ WITH_GENERATION = frozenset(
         "ingressclasses", "ingresses", "networkpolicies", "endpointslices", "priorityclasses",
         "customresourcedefinitions", "mutatingwebhookconfigurations", "csidrivers",
         "validatingwebhookconfigurations", "validatingadmissionpolicies",
-        "validatingadmissionpolicybindings",
+        "validatingadmissionpolicybindings", "horizontalpodautoscalers",
     }
 )  # fmt: skip
 """Built-in kinds whose objects carry `metadata.generation`."""

@@ -110,7 +110,7 @@ def _label_requirement(text: str) -> Requirement:
     return lambda labels: key in labels
 
 
-def _field_requirement(text: str, allowed: tuple[str, ...], label: str) -> Requirement:
+def _field_requirement(text: str, allowed: tuple[str, ...]) -> Requirement:
     match = _EQUALS.match(text)
     if match is None:
         raise bad_request(f"invalid selector: '{text}'; can't understand '{text}'")
@@ -120,10 +120,7 @@ def _field_requirement(text: str, allowed: tuple[str, ...], label: str) -> Requi
             raise bad_request(
                 f'"{key}" is not a known field selector: only "metadata.name", "metadata.namespace"'
             )
-        raise bad_request(
-            f'Unable to find "{label}" that match label selector "", field selector'
-            f' "{text}": field label not supported: {key}'
-        )
+        raise bad_request(f"field label not supported: {key}")
     if operator == "!=":
         return lambda fields: fields.get(key, "") != value
     return lambda fields: fields.get(key, "") == value
@@ -132,12 +129,10 @@ def _field_requirement(text: str, allowed: tuple[str, ...], label: str) -> Requi
 class Selector:
     """Both selectors of one request."""
 
-    def __init__(
-        self, *, labels: str, fields: str, selectable_fields: tuple[str, ...], label: str
-    ) -> None:
+    def __init__(self, *, labels: str, fields: str, selectable_fields: tuple[str, ...]) -> None:
         self._labels = [_label_requirement(part) for part in _split_requirements(labels)]
         parts = _split_requirements(fields)
-        self._fields = [_field_requirement(part, selectable_fields, label) for part in parts]
+        self._fields = [_field_requirement(part, selectable_fields) for part in parts]
         self._needs_name = "metadata." in fields
         self.is_empty = not self._labels and not self._fields
 

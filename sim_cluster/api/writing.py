@@ -47,11 +47,20 @@ class Writer:
         judge(call, clean(call, obj, self.state.node(call.resource), duplicates))
         self._check_new_place(call, obj)
         objects.prepare_new(call, obj)
+        self._own_what_was_sent(call, obj)
         self.complete_new(call, obj)
-        managed_fields.record_update(
-            obj, None, self.state.node(call.resource), self._manager(call), objects.now_text()
-        )
+        if call.resource.custom is not None:
+            self._own_what_was_sent(call, obj)
         return CREATED, self.store_new(call, obj)
+
+    def _own_what_was_sent(self, call: Call, obj: Json) -> None:
+        """Note the creator of the fields: with defaults, without what admission adds later."""
+        resource = call.resource
+        if resource.custom is None:
+            strategy.fill_in(resource, obj)
+        sent = {k: v for k, v in obj.items() if k != "status" or not resource.subresources}
+        node, manager = self.state.node(resource), self._manager(call)
+        managed_fields.record_update(sent, None, node, manager, objects.now_text())
 
     def _check_new_place(self, call: Call, obj: Json) -> None:
         self.state.check_namespace(call)
@@ -113,7 +122,8 @@ class Writer:
         if not version and is_required:
             text = "Invalid value: 0: must be specified for an update"
             error = cause("FieldValueInvalid", "metadata.resourceVersion", text)
-            raise invalid(resource.group, resource.kind, call.name, [error])
+            named = resource.plural if resource.custom is not None else resource.kind
+            raise invalid(resource.group, named, call.name, [error])
         if version and version != str(record.revision):
             raise conflict(resource.group, resource.plural, call.name)
         uid = metadata.get("uid")

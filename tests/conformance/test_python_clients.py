@@ -13,6 +13,11 @@ from tests.conformance.client import Client
 from tests.conformance.conftest import eventually
 from tests.conformance.manifests import GROUP, config_map, deployment, widget
 
+# These parts of the client have no types.
+CONFIG: Any = config
+AIO_CONFIG: Any = aio.config
+WATCH: Any = watch
+
 OPERATOR = f"""
 import kopf
 

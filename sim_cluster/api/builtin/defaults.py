@@ -55,16 +55,13 @@ def _stateful_set(obj: Json) -> None:
     fill(spec["updateStrategy"], {"type": "RollingUpdate"})
     if spec["updateStrategy"]["type"] == "RollingUpdate":
         rolling = spec["updateStrategy"].setdefault("rollingUpdate", {})
-        fill(rolling, {"partition": 0})
+        fill(rolling, {"partition": 0, "maxUnavailable": 1})
 
 
 def _replica_set(obj: Json) -> None:
     spec = obj.setdefault("spec", {})
     _template(spec)
     fill(spec, {"replicas": 1})
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-    if labels and not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = dict(labels)
 
 
 def _replication_controller(obj: Json) -> None:
@@ -105,13 +102,6 @@ def _job_spec(spec: Json) -> None:
 def _job(obj: Json) -> None:
     spec = obj.setdefault("spec", {})
     _job_spec(spec)
-    uid, name = obj["metadata"].get("uid", ""), obj["metadata"].get("name", "")
-    if not spec.get("selector") and uid:
-        spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-        labels = spec.setdefault("template", {}).setdefault("metadata", {}).setdefault("labels", {})
-        for prefix in ("batch.kubernetes.io/", ""):
-            labels[f"{prefix}controller-uid"] = uid
-            labels[f"{prefix}job-name"] = name
 
 
 def _cron_job(obj: Json) -> None:
@@ -207,6 +197,12 @@ def _priority_class(obj: Json) -> None:
     fill(obj, {"preemptionPolicy": "PreemptLowerPriority"})
 
 
+def _event(obj: Json) -> None:
+    for name in ("eventTime", "firstTimestamp", "lastTimestamp"):
+        obj.setdefault(name, None)
+    fill(obj, {"reportingComponent": "", "reportingInstance": "", "source": {}})
+
+
 def _endpoint_slice(obj: Json) -> None:
     for port in obj.get("ports") or ():
         fill(port, {"name": "", "protocol": "TCP"})
@@ -225,6 +221,7 @@ _DEFAULTS: dict[tuple[str, str], Callable[[Any], None]] = {
     ("", "secrets"): _secret,
     ("", "namespaces"): _namespace,
     ("", "nodes"): _node,
+    ("", "events"): _event,
     ("", "endpoints"): _endpoints,
     ("", "persistentvolumeclaims"): _volume_claim,
     ("apps", "deployments"): _deployment,

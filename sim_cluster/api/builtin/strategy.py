@@ -8,6 +8,7 @@ from sim_cluster.api.builtin.immutability import immutable_errors
 from sim_cluster.api.builtin.validation import errors_of
 from sim_cluster.api.calls import Call
 from sim_cluster.api.errors import Json, invalid
+from sim_cluster.api.resources import Resource
 from sim_cluster.api.storage import Storage
 
 
@@ -41,6 +42,42 @@ def _new_replica_set(obj: Json, _storage: Storage) -> None:
     obj["status"] = {"replicas": 0}
 
 
+def _new_stateful_set(obj: Json, _storage: Storage) -> None:
+    obj["status"] = {"replicas": 0, "availableReplicas": 0}
+
+
+def _new_daemon_set(obj: Json, _storage: Storage) -> None:
+    names = (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+    )
+    obj["status"] = dict.fromkeys(names, 0)
+
+
+def _new_budget(obj: Json, _storage: Storage) -> None:
+    names = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+    obj["status"] = dict.fromkeys(names, 0)
+
+
+def _new_job(obj: Json, _storage: Storage) -> None:
+    """A job selects its pods by its own identity."""
+    obj["status"] = {}
+    uid, name, spec = obj["metadata"]["uid"], obj["metadata"]["name"], obj["spec"]
+    if spec.get("manualSelector"):
+        return
+    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    template = spec["template"].setdefault("metadata", {})
+    labels = {**(template.get("labels") or {})}
+    for prefix in ("batch.kubernetes.io/", ""):
+        labels[f"{prefix}controller-uid"] = uid
+        labels[f"{prefix}job-name"] = name
+    template["labels"] = labels
+    if not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(labels)
+
+
 def _new_node(obj: Json, _storage: Storage) -> None:
     """A kubelet registers its node with its status."""
     obj.setdefault("status", {})
@@ -54,15 +91,24 @@ _NEW: dict[str, Callable[[Json, Storage], None]] = {
     "horizontalpodautoscalers": _new_autoscaler,
     "replicasets": _new_replica_set,
     "nodes": _new_node,
+    "statefulsets": _new_stateful_set,
+    "daemonsets": _new_daemon_set,
+    "poddisruptionbudgets": _new_budget,
+    "jobs": _new_job,
 }
 """What is added to new objects; the status of all others starts out empty."""
+
+
+def fill_in(resource: Resource, obj: Json) -> None:
+    """Fill the defaults of a kind."""
+    fill_defaults(resource.group, resource.plural, obj)
 
 
 def prepare_create(call: Call, obj: Json, storage: Storage) -> None:
     """Defaults, admission and checks of a new object."""
     resource = call.resource
     group, plural = resource.group, resource.plural
-    fill_defaults(group, plural, obj)
+    fill_in(resource, obj)
     complete = _NEW.get(plural)
     if complete is not None:
         complete(obj, storage)

@@ -8,7 +8,6 @@ from sim_cluster.api.objects import LABEL_RULE, label_errors
 from sim_cluster.api.schema.validation import DUPLICATE, REQUIRED, UNSUPPORTED, invalid_value, shown
 from sim_cluster.api.selectors import matches_labels
 
-_QUANTITY = re.compile(r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?$")
 _DNS_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 _WORKLOADS = frozenset({"deployments", "statefulsets", "replicasets", "daemonsets"})
 
@@ -25,18 +24,6 @@ def _not_negative(spec: Json, name: str, path: str) -> list[Json]:
     return []
 
 
-def _quantities(amounts: Json | None, path: str) -> list[Json]:
-    errors = []
-    for name, amount in (amounts or {}).items():
-        if not _QUANTITY.match(str(amount)):
-            detail = (
-                "quantities must match the regular expression"
-                " '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-            )
-            errors.append(invalid_value(f"{path}[{name}]", amount, detail))
-    return errors
-
-
 def _container_errors(container: Json, path: str) -> list[Json]:
     errors = []
     name = container.get("name")
@@ -46,9 +33,6 @@ def _container_errors(container: Json, path: str) -> list[Json]:
         errors.append(invalid_value(f"{path}.name", name, LABEL_RULE))
     if not container.get("image"):
         errors.append(_required(f"{path}.image"))
-    resources = container.get("resources") or {}
-    for part in ("limits", "requests"):
-        errors += _quantities(resources.get(part), f"{path}.resources.{part}")
     for index, port in enumerate(container.get("ports") or ()):
         where = f"{path}.ports[{index}].containerPort"
         number = port.get("containerPort")
@@ -168,11 +152,31 @@ def _data_errors(obj: Json) -> list[Json]:
     return errors
 
 
+def _job_errors(obj: Json) -> list[Json]:
+    template = (obj.get("spec") or {}).get("template") or {}
+    spec = template.get("spec") or {}
+    if spec.get("restartPolicy") in {"OnFailure", "Never"}:
+        return pod_spec_errors(spec, "spec.template.spec")
+    detail = 'valid values: "OnFailure", "Never"'
+    return [_required("spec.template.spec.restartPolicy", detail)]
+
+
+def _event_errors(obj: Json) -> list[Json]:
+    involved = (obj.get("involvedObject") or obj.get("regarding") or {}).get("namespace", "")
+    if involved in {"", obj["metadata"].get("namespace")}:
+        return []
+    detail = "does not match event.namespace"
+    return [invalid_value("involvedObject.namespace", involved, detail)]
+
+
 _CHECKS: dict[tuple[str, str], Callable[[Json], list[Json]]] = {
     ("", "pods"): lambda obj: pod_spec_errors(obj.get("spec") or {}, "spec"),
     ("", "services"): _service_errors,
     ("", "secrets"): _data_errors,
     ("", "configmaps"): _data_errors,
+    ("", "events"): _event_errors,
+    ("events.k8s.io", "events"): _event_errors,
+    ("batch", "jobs"): _job_errors,
     ("autoscaling", "horizontalpodautoscalers"): _autoscaler_errors,
     ("rbac.authorization.k8s.io", "roles"): _role_errors,
     ("rbac.authorization.k8s.io", "clusterroles"): _role_errors,

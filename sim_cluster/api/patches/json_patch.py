@@ -9,7 +9,9 @@ MOST_OPERATIONS = 10_000
 """Operations that one patch may hold."""
 
 
-def _failed(message: str) -> ApiError:
+def _failed() -> ApiError:
+    """What the real API server says of any operation that cannot be carried out."""
+    message = "the server rejected our request due to an error in our request"
     return ApiError(422, "Invalid", message, details={})
 
 
@@ -17,27 +19,21 @@ def _tokens(pointer: str) -> list[str]:
     if pointer == "":
         return []
     if not pointer.startswith("/"):
-        raise _failed("the server rejected our request due to an error in our request")
+        raise _failed()
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
 
 
-def _missing(operation: str, pointer: str) -> ApiError:
-    return _failed(
-        f"{operation} operation does not apply: doc is missing path: {pointer}: missing value"
-    )
-
-
-def _step(node: Any, token: str, operation: str, pointer: str) -> Any:
+def _step(node: Any, token: str) -> Any:
     try:
         return node[int(token)] if isinstance(node, list) else node[token]
     except (KeyError, IndexError, ValueError, TypeError):
-        raise _missing(operation, pointer) from None
+        raise _failed() from None
 
 
-def _parent(document: Any, tokens: list[str], operation: str, pointer: str) -> Any:
+def _parent(document: Any, tokens: list[str]) -> Any:
     node = document
     for token in tokens[:-1]:
-        node = _step(node, token, operation, pointer)
+        node = _step(node, token)
     return node
 
 
@@ -45,53 +41,54 @@ def _add(document: Any, pointer: str, value: Any) -> Any:
     tokens = _tokens(pointer)
     if not tokens:
         return value
-    parent = _parent(document, tokens, "add", pointer)
+    parent = _parent(document, tokens)
     last = tokens[-1]
     if isinstance(parent, list):
         index = len(parent) if last == "-" else int(last)
         if not 0 <= index <= len(parent):
-            raise _failed(
-                f"add operation does not apply: doc is missing path: {pointer}: invalid index"
-            )
+            raise _failed()
         parent.insert(index, value)
     elif isinstance(parent, dict):
         parent[last] = value
     else:
-        raise _missing("add", pointer)
+        raise _failed()
     return document
 
 
-def _remove(document: Any, pointer: str, operation: str) -> Any:
+def _remove(document: Any, pointer: str) -> Any:
     tokens = _tokens(pointer)
-    parent = _parent(document, tokens, operation, pointer)
-    value = _step(parent, tokens[-1], operation, pointer)
+    parent = _parent(document, tokens)
+    value = _step(parent, tokens[-1])
     del parent[int(tokens[-1]) if isinstance(parent, list) else tokens[-1]]
     return value
 
 
-def _read(document: Any, pointer: str, operation: str) -> Any:
+def _read(document: Any, pointer: str) -> Any:
     node = document
     for token in _tokens(pointer):
-        node = _step(node, token, operation, pointer)
+        node = _step(node, token)
     return node
 
 
 def _test(document: Any, operation: Json) -> None:
     pointer = operation["path"]
     try:
-        found = _read(document, pointer, "test")
+        found = _read(document, pointer)
     except ApiError:
         if operation.get("value") is None:
             return
         raise
     if found != operation.get("value"):
-        raise _failed(f"testing value {pointer} failed: test failed")
+        raise _failed()
 
 
 def apply_json_patch(document: Json, operations: Any) -> Json:
     """The document after all operations; the one given is left alone."""
     if not isinstance(operations, list):
-        raise bad_request("json patch must be a list of operations")
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type"
+            " []handlers.jsonPatchOp"
+        )
     if len(operations) > MOST_OPERATIONS:
         raise ApiError(
             413,
@@ -112,21 +109,21 @@ def _apply(document: Any, operation: Json) -> Any:
         case "add":
             return _add(document, pointer, deepcopy(operation.get("value")))
         case "remove":
-            _remove(document, pointer, "remove")
+            _remove(document, pointer)
         case "replace":
-            _read(document, pointer, "replace")
+            _read(document, pointer)
             tokens = _tokens(pointer)
             if not tokens:
                 return deepcopy(operation.get("value"))
-            parent = _parent(document, tokens, "replace", pointer)
+            parent = _parent(document, tokens)
             key = int(tokens[-1]) if isinstance(parent, list) else tokens[-1]
             parent[key] = deepcopy(operation.get("value"))
         case "move":
-            return _add(document, pointer, _remove(document, operation["from"], "move"))
+            return _add(document, pointer, _remove(document, operation["from"]))
         case "copy":
-            return _add(document, pointer, deepcopy(_read(document, operation["from"], "copy")))
+            return _add(document, pointer, deepcopy(_read(document, operation["from"])))
         case "test":
             _test(document, operation)
         case _:
-            raise _failed(f"unexpected kind: {kind}")
+            raise _failed()
     return document

@@ -109,6 +109,9 @@ def _evaluate(program: Any, variables: Json) -> Any:
 
 
 def _error_text(text: str) -> str:
+    if converted := re.search(r"String to (Duration|Timestamp) conversion failed", text):
+        kind = f"google.protobuf.{converted[1]}"
+        return f"type conversion error from 'string' to '{kind}'"
     match = re.search(r"Key not found in map\s*:?\s*'?\"?(\w+)", text, re.IGNORECASE)
     return f"no such key: {match[1]}" if match else text
 
