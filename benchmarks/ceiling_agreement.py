@@ -137,7 +137,10 @@ def is_met(point: Point, rate_per_s: float, replicas: int) -> bool:
     fleet.advance(float(arrival_s[-1]))
     results = fleet.results()
     seen = slice(int(WARM_UP * count), int(0.97 * count))
-    unfinished = {Metric.TIME_TO_FIRST_TOKEN: results.ttft_s, Metric.TIME_PER_OUTPUT_TOKEN: results.tpot_s}
+    unfinished = {
+        Metric.TIME_TO_FIRST_TOKEN: results.ttft_s,
+        Metric.TIME_PER_OUTPUT_TOKEN: results.tpot_s,
+    }
     for objective in point.objectives:
         values = unfinished[objective.metric][seen]
         if objective.metric is Metric.TIME_PER_OUTPUT_TOKEN:
@@ -179,9 +182,14 @@ def main() -> None:
         error = answer.rate_per_s / seen - 1.0
         errors[replicas].append((error, f"{point.name} R={replicas} {answer.limit}"))
         if "--verbose" in sys.argv:
-            print(f"{error:+.3f} {answer.rate_per_s:.3f} {seen:.3f} {errors[replicas][-1][1]}", flush=True)
+            print(
+                f"{error:+.3f} {answer.rate_per_s:.3f} {seen:.3f} {errors[replicas][-1][1]}",
+                flush=True,
+            )
     everything = [one for some in errors.values() for one in some]
-    print(f"{len(everything)} points in {time.perf_counter() - began_s:.0f} s; bars: median 4 %, all within 10 %")
+    print(
+        f"{len(everything)} points in {time.perf_counter() - began_s:.0f} s; bars: median 4 %, all within 10 %"
+    )
     for replicas, some in [*errors.items(), (0, everything)]:
         sizes = sorted(abs(error) for error, _ in some)
         name = f"R = {replicas}" if replicas else "all"

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-import numpy as np
-
 from fleetline.adapters.catalog import Catalog
 from fleetline.errors import FleetlineError, ManifestError
 from fleetline.model.fitting import Measured
@@ -24,8 +22,6 @@ start with 1,024 on large accelerators, offline runs with 2,048. [requests]"""
 SPREAD: Final = 0.5
 """Lengths in an open loop vary evenly by this share around their mean unless columns tell more."""
 
-PROMPT_NODES: Final = 7
-OUTPUT_NODES: Final = 4
 MILLI: Final = 1e-3
 
 
@@ -53,7 +49,7 @@ def parse(catalog: Catalog, row: Mapping[str, str]) -> Row:
     replica = _replica(catalog, row, question)
     prompt, output = _lengths(row)
     varies = question is Question.RATE or "strategy" in row
-    lengths = spread_lengths(prompt, output) if varies else TokenLengths.fixed(prompt, output)
+    lengths = spread_lengths(prompt, output) if varies else fixed_lengths(prompt, output)
     if not kv_limit_requests(replica, lengths) >= 1:
         # Somebody ran it: with tight memory the engine is given all of it.
         replica = replace(replica, memory_utilization=1.0)
@@ -107,16 +103,14 @@ def parse_measured(catalog: Catalog, row: Mapping[str, str]) -> Measured | None:
 
 @cache
 def spread_lengths(prompt_tokens: float, output_tokens: float) -> TokenLengths:
-    """Lengths that vary evenly and independently around their means."""
-    prompts = prompt_tokens * _nodes(PROMPT_NODES)
-    outputs = output_tokens * _nodes(OUTPUT_NODES)
-    first, second = np.meshgrid(np.maximum(prompts, 1.0), np.maximum(outputs, 1.0), indexing="ij")
-    return TokenLengths.of(first.ravel(), second.ravel())
+    """Lengths that vary evenly around their means; one object for equal rows."""
+    return TokenLengths.evenly(prompt_tokens, output_tokens, spread=SPREAD)
 
 
-def _nodes(count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    middle = (np.arange(count) + 0.5) / count
-    return np.asarray(1.0 - SPREAD + 2.0 * SPREAD * middle)
+@cache
+def fixed_lengths(prompt_tokens: float, output_tokens: float) -> TokenLengths:
+    """The same lengths for all requests; one object for equal rows."""
+    return TokenLengths.fixed(prompt_tokens, output_tokens)
 
 
 def _question(row: Mapping[str, str]) -> tuple[Question, float]:

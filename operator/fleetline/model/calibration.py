@@ -79,7 +79,7 @@ class CalibrationState:
     samples: int = 0
     updated_s: float | None = None
     surprise: float = 1.0
-    """Smoothed squared innovation over its expectation: near 1 if the model explains what it sees."""
+    """Smoothed squared innovation over its expectation: near 1 if the model explains the samples."""
     refused_because: str = ""
 
     @property
@@ -155,7 +155,7 @@ def update(
     """
     if state.shape != shape_of(replica):
         state = prior(replica)
-    because = refusal(sample, workload)
+    because = refusal(sample)
     if because:
         return replace(state, refused_because=because)
     mean, covariance = np.array(state.log_factors), _matrix(state)
@@ -184,7 +184,7 @@ def update(
     )
 
 
-def refusal(sample: Sample, workload: Workload) -> str:
+def refusal(sample: Sample) -> str:
     """Why a sample teaches nothing, or an empty string."""
     if sample.requests < LEAST_REQUESTS:
         return f"window must hold >= {LEAST_REQUESTS} requests, got {sample.requests:g}"

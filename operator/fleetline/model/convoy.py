@@ -13,7 +13,6 @@ import numpy as np
 from fleetline.model.lanes import Array, Lanes
 from fleetline.model.loop import MOST_BUSY, TINY, Loop, mean
 
-
 UNEVEN = 1.25
 """What unequal prompts within one kind and the batch that they fill add to the variance: from
 iteration-level simulation of 50 points (benchmarks/ceiling_agreement.py)."""

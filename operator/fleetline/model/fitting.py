@@ -1,6 +1,5 @@
 """
-Calibration on a table of measured rows: the most probable factors of each deployment, and of each
-shape of requests on it.
+Calibration on measured rows: the most probable factors of deployments and of shapes of requests.
 
     minimize  sum ((ln measured - ln predicted) / noise)^2 + sum ((x - x_prior) / spread)^2
 
@@ -10,7 +9,7 @@ prior, a shape from its deployment, so that a single point moves every factor wh
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -22,7 +21,9 @@ from fleetline.model.replica import Calibration
 SHAPE_SPREAD: Final = (0.08, 0.15, 0.12, 0.3)
 """How much the factors of one shape of requests differ from those of its deployment."""
 NOISE: Final = (0.02, 0.05)
-"""Relative error of a measured mean TPOT and mean TTFT. """
+"""Relative error of a measured mean TPOT and mean TTFT."""
+Key = TypeVar("Key", bound=Hashable)
+
 ITERATIONS: Final = 8
 STEP: Final = 1e-3
 DAMPING: Final = 0.7
@@ -77,15 +78,15 @@ def fit(rows: Sequence[Measured]) -> Factors:
 
 def _fit(
     rows: Sequence[Measured],
-    keys: Sequence[Hashable],
-    start: Mapping[Hashable, Array],
+    keys: Sequence[Key],
+    start: Mapping[Key, Array],
     spread: Array,
-) -> dict[Hashable, Array]:
+) -> dict[Key, Array]:
     """Gauss-Newton steps of all groups side by side."""
     nothing = np.zeros(len(FACTORS))
     prior = {key: start.get(key, nothing) for key in keys}
     factors = dict(prior)
-    members: dict[Hashable, list[int]] = {}
+    members: dict[Key, list[int]] = {}
     for index, key in enumerate(keys):
         members.setdefault(key, []).append(index)
     seen = np.log([[row.time_per_output_token_s, row.time_to_first_token_s] for row in rows])

@@ -1,7 +1,7 @@
 """
 Many questions at once: the coefficients of replicas and workloads, stacked into arrays.
 
-Axes: question, point of a grid of concurrencies, kind of request. A single question is a stack of one.
+Axes: question, point of a grid of concurrencies, kind of request. One question is a stack of one.
 """
 
 from collections.abc import Sequence
@@ -177,7 +177,7 @@ def mean_contexts(lengths: TokenLengths, window_tokens: int) -> tuple[float, flo
     """
     Mean context of a request in the decode phase, its mean square, and the mean within a window.
 
-    A request that says o tokens is seen o times, with its prompt and evenly 0 to o tokens of answer.
+    A request that says o tokens is seen o times, with its prompt and 0 to o tokens of answer.
     """
     share = lengths.weights * lengths.output_tokens
     share = share / share.sum()

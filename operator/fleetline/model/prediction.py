@@ -28,8 +28,8 @@ WAITING: Final = 0.02
 
 
 OFFLINE_HOST_SHARE: Final = 0.56
-"""Host-side time of a sequence without HTTP and streaming, relative to serving: fitted together with
-the step time on 222 saturated rows of an offline benchmark."""
+"""Host-side time of a sequence without HTTP and streaming, relative to serving: fitted together
+with the step time on 222 saturated rows of an offline benchmark."""
 
 
 class Question(StrEnum):
@@ -99,7 +99,7 @@ def predict(cases: Sequence[Case]) -> Predictions:
         concurrency=inside * side * infinite,
         token_rate_per_s=np.where(unstable, capacity[:, 0], rate) * outputs[:, 0] * side,
         capacity_per_s=capacity[:, 0] * side,
-        limits=tuple(_limits(lanes, kinds, load, unstable, held)),
+        limits=tuple(_limits(lanes, kinds, unstable, held)),
     )
 
 
@@ -150,7 +150,7 @@ def _closed(lanes: Lanes, in_flight: Array) -> tuple[Loop, Array, Array]:
     return loop, mean_s, np.maximum(moved.percentile_s(TAIL), mean_s)
 
 
-def _limits(lanes: Lanes, kinds: Array, load: Array, unstable: Array, held: Loop) -> list[str]:
+def _limits(lanes: Lanes, kinds: Array, unstable: Array, held: Loop) -> list[str]:
     """`none`, or what keeps requests outside the batch."""
     kv, slots = kv_limit(lanes)[:, 0], lanes.max_sequences[:, 0]
     prefill = prefill_limit(lanes)[:, 0]

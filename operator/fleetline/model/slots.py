@@ -46,7 +46,7 @@ def prefill_limit(lanes: Lanes) -> Array:
     return np.asarray(per_step)
 
 
-def in_prefill(lanes: Lanes, loop: Loop) -> Array:
+def in_prefill(loop: Loop) -> Array:
     """Requests in the batch that have no token yet. [requests]"""
     return np.asarray(loop.arrival_rate_per_s * loop.own_prefill_s)
 
@@ -58,14 +58,14 @@ def saturated(lanes: Lanes) -> Loop:
     decoding = most
     for _ in range(ROUNDS):
         loop = closed_loop(lanes, decoding)
-        decoding = 0.5 * (decoding + np.clip(limit - in_prefill(lanes, loop), 0.05 * most, most))
+        decoding = 0.5 * (decoding + np.clip(limit - in_prefill(loop), 0.05 * most, most))
     return closed_loop(lanes, decoding)
 
 
 def concurrency_variance(lanes: Lanes, loop: Loop) -> Array:
     """Variance of the number in the batch, N z / (1 - g). [requests^2]"""
     spare = 1.0 - np.minimum(loop.loop_gain, ALMOST_ONE)
-    inside = loop.decoding + in_prefill(lanes, loop)
+    inside = loop.decoding + in_prefill(loop)
     return np.asarray(inside * np.maximum(lanes.variance_ratio, 0.05) / spare)
 
 
@@ -81,7 +81,7 @@ def slot_wait(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> tuple[Array, W
         kv_limit(lanes) < lanes.max_sequences, lanes.context_square / lanes.context_tokens**2, 1.0
     )
     deviation = np.sqrt(concurrency_variance(lanes, loop) * uneven + 0.25)
-    distance = (limit - loop.decoding - in_prefill(lanes, loop)) / deviation
+    distance = (limit - loop.decoding - in_prefill(loop)) / deviation
     rate = loop.arrival_rate_per_s
     spare = np.maximum(1.0 - rate / capacity_per_s, 1.0 - ALMOST_ONE)
     burst = (1.0 + np.maximum(lanes.dispersion, 0.0)) / 2.0

@@ -72,4 +72,4 @@ def opened(path: Path | None) -> Iterator[TextIO]:
     except OSError as error:
         raise ManifestError(f"cannot write rows to {path}: {error}") from None
     with file:
-        yield file  # type: ignore[misc]
+        yield file
