@@ -23,6 +23,8 @@ LOGGER: Final = logging.getLogger("fleetline")
 TOKEN_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 CA_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
 RESTART_S: Final = 5.0
+CLOSING_S: Final = 0.1
+"""TLS connections take a moment of the loop to close. [s]"""
 
 
 def configured(settings: kopf.OperatorSettings) -> None:
@@ -163,3 +165,4 @@ class Watcher:
                 namespaces=list(self._namespaces),
                 stop_flag=self._stop,
             )
+        await asyncio.sleep(CLOSING_S)

@@ -64,6 +64,8 @@ class Rounds:
         self._memories: dict[str, Memory] = {}
         self._bodies: dict[str, Mapping[str, Any]] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._ended_s: dict[str, float] = {}
+        """When the last turn of a fleet ended: what was read before does not show its write."""
         self.decided_s: dict[str, float] = {}
         """When each fleet was last decided or found impossible, on the loop's clock. [s]"""
         self.finished_s: float | None = None
@@ -87,7 +89,8 @@ class Rounds:
         seen = await self._observe(objects)
         tasks = []
         for uid, body in self._bodies.items():
-            if uid not in self._running:
+            is_newer = self._ended_s.get(uid, float("-inf")) < started_s
+            if uid not in self._running and is_newer:
                 turn = self._turn(uid, body, objects.get(uid), seen, may_act)
                 task = asyncio.create_task(turn)
                 self._running[uid] = task
@@ -103,6 +106,7 @@ class Rounds:
 
     def _ended(self, uid: str, _: asyncio.Task[None]) -> None:
         self._running.pop(uid, None)
+        self._ended_s[uid] = asyncio.get_running_loop().time()
 
     async def end(self, within_s: float) -> None:
         """Let turns in progress end, then cancel them."""
@@ -123,6 +127,7 @@ class Rounds:
             metadata = self._bodies[uid]["metadata"]
             self._memories.pop(uid, None)
             self.decided_s.pop(uid, None)
+            self._ended_s.pop(uid, None)
             self._world.reporter.forget(uid)
             self._world.own.forget((metadata["namespace"], metadata["name"]))
         self._bodies = alive
