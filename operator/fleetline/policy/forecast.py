@@ -17,8 +17,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-TIME_CONSTANTS_S: Final = (30.0, 60.0, 120.0, 300.0)
+TIME_CONSTANTS_S: Final = (5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 """Of the levels that compete. [s]"""
+
+HURRIED_S: Final = 30.0
+"""Levels faster than this compete only where the horizon is less than twice as long as they are:
+where a replica takes minutes to start, following every gust helps nobody. [s]"""
 
 QUANTILE: Final = 0.93
 """Of the ratio: how often the expected rate should not be exceeded within a horizon."""
@@ -35,11 +39,18 @@ PRIOR_SPANS: Final = 2.0
 """Weight of the prior: as much as this many horizons (of at least `LEAST_SPAN_S`) of history."""
 
 LEAST_SPAN_S: Final = 300.0
+LEAST_SPAN_HORIZONS: Final = 5.0
+"""A span is a horizon, but at least five minutes, or five horizons if those are shorter."""
+
 HIGHEST_RATIO: Final = 10.0
 """Larger ones count as this: what follows the first request ever says nothing about growth."""
 
 RATE_FLOOR_PER_S: Final = 1 / 60
 """Added to rates before dividing: one request in a minute is not a trend. [1/s]"""
+
+FLOOR_SHARE: Final = 0.05
+"""The floor is at least this share of the largest rate remembered: how the first requests of a
+night multiply says nothing about the day. 0..1"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,8 +78,13 @@ class RateHistory:
         times, rates, levels = self.times_s[keep], self.rates_per_s[keep], self.levels_per_s[keep]
         level = np.full(len(TIME_CONSTANTS_S), rate_per_s)
         if times.size:
-            weights = np.exp(-(at_s - times[-1]) / np.array(TIME_CONSTANTS_S))
-            level = levels[-1] * weights + rate_per_s * (1 - weights)
+            since_s, age_s = at_s - times[-1], at_s - times[0]
+            # A plain mean until a level is as old as its time constant: what happened to be seen
+            # first must not linger in the slow ones.
+            kept = np.minimum(
+                np.exp(-since_s / np.array(TIME_CONSTANTS_S)), 1 - since_s / age_s / 2
+            )
+            level = levels[-1] * kept + rate_per_s * (1 - kept)
         return type(self)(
             times_s=np.append(times, at_s),
             rates_per_s=np.append(rates, rate_per_s),
@@ -102,27 +118,31 @@ def expect_maximum(
         Requests that stay for minutes average over arrivals: the maximum that counts is that of
         the mean rate over this time. [s]
     """
-    rates = _smooth(history.times_s, history.rates_per_s, smoothing_s) + RATE_FLOOR_PER_S
-    levels = history.levels_per_s + RATE_FLOOR_PER_S
+    floor_per_s = max(RATE_FLOOR_PER_S, FLOOR_SHARE * float(history.rates_per_s.max()))
+    rates = _smooth(history.times_s, history.rates_per_s, smoothing_s) + floor_per_s
+    levels = history.levels_per_s + floor_per_s
     past, maxima, span_s = _past_maxima(history.times_s, rates, horizon_s)
     prior = PRIOR_RATIO + PRIOR_RATIO_PER_ROOT_S * float(np.sqrt(horizon_s))
-    ratio, chosen = prior, 1
+    slow = np.array(TIME_CONSTANTS_S) >= min(HURRIED_S, horizon_s / 2)
+    chosen = int(np.argmax(slow)) + 1
+    level = float(levels[-1, chosen])
+    expected = prior * level
     if maxima.size:
         ratios = np.minimum(maxima[:, np.newaxis] / levels[past], HIGHEST_RATIO)
         order = min(maxima.size - 1, int(np.ceil(quantile * maxima.size)) - 1)
         learned = np.partition(ratios, order, axis=0)[order]
         missed = maxima[:, np.newaxis] - levels[past] * learned
         loss = np.maximum(quantile * missed, (quantile - 1) * missed).mean(axis=0)
-        chosen = int(np.argmin(loss))
-        spans = span_s / max(horizon_s, LEAST_SPAN_S)
+        chosen = int(np.argmin(np.where(slow, loss, np.inf)))
+        level = float(levels[-1, chosen])
+        spans = span_s / max(horizon_s, min(LEAST_SPAN_S, LEAST_SPAN_HORIZONS * horizon_s))
         weight = spans / (spans + PRIOR_SPANS)
-        ratio = weight * float(learned[chosen]) + (1 - weight) * prior
-    level = float(levels[-1, chosen])
-    expected = max(level * ratio, float(rates[-1])) - RATE_FLOOR_PER_S
+        expected = weight * level * float(learned[chosen]) + (1 - weight) * expected
+    expected = max(expected, float(rates[-1]))
     return Forecast(
-        expected_rate_per_s=max(0.0, expected),
-        level_per_s=level - RATE_FLOOR_PER_S,
-        ratio=ratio,
+        expected_rate_per_s=max(0.0, expected - floor_per_s),
+        level_per_s=level - floor_per_s,
+        ratio=expected / level,
         horizon_s=horizon_s,
     )
 

@@ -29,7 +29,7 @@ class Scenario:
     )
     day: CompressedDay = field(
         default_factory=lambda: CompressedDay(
-            trough_per_s=2.0, peak_per_s=14.0, duration_s=140.0, burst_per_s=4.0, burst_width_s=8.0
+            trough_per_s=3.0, peak_per_s=14.0, duration_s=150.0, burst_per_s=3.0, burst_width_s=10.0
         )
     )
     objectives: tuple[Objective, ...] = (
@@ -41,6 +41,8 @@ class Scenario:
     scrape_s: float = 1.0
     window_s: float = 12.5
     """What stands for five minutes of the day. [s]"""
+    stabilization_window_s: int = 10
+    """Of scale-down: the default minute, compressed like the day. [s]"""
     rest_s: float = 20.0
     """Time at a steady trough in which nothing may be written. [s]"""
     max_replicas: int = 20
@@ -82,7 +84,7 @@ def service() -> dict[str, Any]:
 
 
 def serving_fleet(scenario: Scenario) -> dict[str, Any]:
-    """Return the minimal ServingFleet, with the scenario's objectives."""
+    """Return the minimal ServingFleet, its stabilization window compressed like the day."""
     return {
         "apiVersion": "fleetline.dev/v1alpha1",
         "kind": "ServingFleet",
@@ -99,5 +101,8 @@ def serving_fleet(scenario: Scenario) -> dict[str, Any]:
                 for one in scenario.objectives
             ],
             "maxReplicas": scenario.max_replicas,
+            "behavior": {
+                "scaleDown": {"stabilizationWindowSeconds": scenario.stabilization_window_s}
+            },
         },
     }
