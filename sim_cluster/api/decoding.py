@@ -72,8 +72,9 @@ def _check_types(resource: Resource, value: Any, node: Node, path: str) -> None:
     if isinstance(value, dict) and node.kind == "object":
         _check_members(resource, value, node, path)
     elif isinstance(value, list) and node.kind == "array":
-        for item in value if node.items is not None else ():
-            _check_types(resource, item, node.items, path)
+        items = node.items
+        for item in value if items is not None else ():
+            _check_types(resource, item, items or node, path)
     elif not _fits(value, node.kind):
         got, wanted = json_type(value), _GO_TYPES.get(node.kind, node.kind)
         raise bad_request(
