@@ -8,6 +8,7 @@ and all of them.
 
 import numpy as np
 import pytest
+
 from fleetline.model.step_time import StepTime
 from sim_cluster.serving import shapes
 from sim_cluster.serving.fleet import FleetSimulation, Router

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from fleetline.model.step_time import StepTime
 from sim_cluster.serving.arrivals import Arrivals
 from sim_cluster.serving.fit import fit

@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 import pytest
-from fleetline.model.step_time import StepTime
 from scipy import stats
+
+from fleetline.model.step_time import StepTime
 from sim_cluster.serving.arrivals import Arrivals
 from sim_cluster.serving.fleet import FleetSimulation
 from sim_cluster.serving.limits import EngineLimits

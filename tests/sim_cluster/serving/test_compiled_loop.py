@@ -7,9 +7,10 @@ experts, speculative tokens and cached prefixes included. Several replicas: the 
 
 import numpy as np
 import pytest
-from fleetline.model.step_time import StepTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from fleetline.model.step_time import StepTime
 from sim_cluster.serving.arrivals import Arrivals
 from sim_cluster.serving.fleet import FleetSimulation, Router
 from sim_cluster.serving.limits import EngineLimits

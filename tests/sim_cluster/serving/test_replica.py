@@ -7,6 +7,7 @@ A step here takes 10 ms, and 1 ms for each prompt token, whatever the batch.
 import math
 
 import pytest
+
 from fleetline.errors import ModelError
 from fleetline.model.step_time import StepTime
 from sim_cluster.serving.replica import Request, ServingReplica
