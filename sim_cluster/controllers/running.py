@@ -12,6 +12,7 @@ from sim_cluster.controllers.garbage import GarbageCollector
 from sim_cluster.controllers.index import Index
 from sim_cluster.controllers.kinds import Kinds
 from sim_cluster.controllers.namespaces import Namespaces
+from sim_cluster.controllers.node_lifecycle import NodeLifecycle
 from sim_cluster.controllers.replica_set import ReplicaSets
 from sim_cluster.controllers.scheduler import Scheduler
 from sim_cluster.controllers.service_accounts import ServiceAccounts
@@ -53,6 +54,7 @@ async def running_controllers(
         EndpointSlices(view),
         ServiceAccounts(view, authority_pem=authority_pem),
         Namespaces(view),
+        NodeLifecycle(view),
         collector,
         Kinds(view, collector),
     ]
