@@ -75,7 +75,7 @@ def retry_storm(
     if not 0 < retry_share < 1:
         raise ModelError(f"retry_share must be > 0 and < 1, got {retry_share:g}")
     edges, middles = _grid(duration_s)
-    rates = np.full(middles.size, rate_per_s)
+    rates = np.full(middles.size, float(rate_per_s))
     end_s = at_s + outage_s
     rates[(middles >= at_s) & (middles < end_s)] = 0.0
     wave, begin_s, width_s = rate_per_s * outage_s * retry_share, end_s, backoff_s
