@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import math
 import os
+import signal
 import sys
 import time
 import urllib.request
@@ -62,6 +63,7 @@ def main() -> int:
     parser.add_argument("--hold", type=float, default=600.0, help="how long to measure, in seconds")
     parser.add_argument("--settle", type=float, default=SETTLE_S, help="before, in seconds")
     parser.add_argument("--period", type=float, default=15.0, help="of the operator, in seconds")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # tidies up, as Ctrl-C does
     return asyncio.run(_measure(parser.parse_args()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ _SUFFIXES = {
     **{name: Decimal(1000) ** (power + 1) for power, name in enumerate("kMGTPE")},
     **{f"{name}i": Decimal(1024) ** (power + 1) for power, name in enumerate("KMGTPE")},
 }
+_WRITTEN = re.compile(
+    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?P<suffix>[numkMGTPE]|[KMGTPE]i)?"
+)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -27,16 +31,10 @@ def parse(text: str | float) -> float:
 
     Kubernetes documentation, "Quantity": decimal SI suffixes, binary suffixes, or an exponent.
     """
-    written = str(text)
-    number = written.rstrip("EinumkKMGTP") if not _is_exponent(written) else written
-    suffix = written[len(number) :]
-    if suffix not in _SUFFIXES or not number:
+    found = _WRITTEN.fullmatch(str(text))
+    if found is None:
         raise ValueError(f"quantity must be a number with a unit suffix, got {text!r}")
-    return float(Decimal(number) * _SUFFIXES[suffix])
-
-
-def _is_exponent(text: str) -> bool:
-    return text[-1:].isdigit() and "e" in text.lower()
+    return float(Decimal(found["number"]) * _SUFFIXES[found["suffix"] or ""])
 
 
 def requests_of(pod: Object) -> dict[str, float]:
