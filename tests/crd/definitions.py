@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 CRDS = ROOT / "crds"
@@ -44,8 +44,19 @@ def example(name: str) -> list[Json]:
     return [document for document in yaml.safe_load_all(text) if document]
 
 
-def broken(document: Json, break_it: Callable[[Json], object]) -> Json:
-    """Return a copy with a changed spec."""
-    changed = copy.deepcopy(document)
-    break_it(changed["spec"])
-    return changed
+def changed(document, path, value):
+    """Return a copy whose spec has `value` at `path`; None takes the field away."""
+    copied = json.loads(json.dumps(document))
+    *parents, last = path.replace("[", ".[").split(".")
+    place = copied["spec"]
+    for step in parents:
+        place = place[int(step[1:-1])] if step.startswith("[") else place.setdefault(step, {})
+    if value is None:
+        place.pop(last)
+    else:
+        place[last] = value
+    return copied
+
+
+def drop_unset(fields):
+    return {name: value for name, value in fields.items() if value is not None}
