@@ -143,7 +143,8 @@ class Watcher:
     def stop(self, within_s: float) -> None:
         """End the watch; the thread is left behind if it does not end in time."""
         self._stop.set()
-        self._thread.join(within_s)
+        if self._thread.is_alive():
+            self._thread.join(within_s)
 
     def _run(self) -> None:
         while not self._stop.is_set():
