@@ -7,15 +7,13 @@ Objects are the dictionaries that travel on the wire.
 from __future__ import annotations
 
 import asyncio
-import socket
-import time
-import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 import orjson
 
 from sim_cluster.connection import Connection, read_kubeconfig
+from sim_cluster.open_sockets import OpenSockets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -36,7 +34,6 @@ _REQUESTS_AT_ONCE = 64
 _REQUEST_TIMEOUT_S = 30.0
 _TRIES_WHEN_THROTTLED = 5
 _PAGE_SIZE = 1000
-_FAREWELL_S, _POLL_S = 2.0, 0.002
 
 
 class ApiError(Exception):
@@ -56,7 +53,7 @@ class ApiClient:
         self._connection = connection
         self._user_agent = user_agent
         self._session: aiohttp.ClientSession | None = None
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._sockets = OpenSockets()
         self._slots = asyncio.Semaphore(_REQUESTS_AT_ONCE)
 
     @classmethod
@@ -71,7 +68,7 @@ class ApiClient:
         self._session = aiohttp.ClientSession(
             headers=headers,
             connector=aiohttp.TCPConnector(
-                limit=0, ssl=self._connection.ssl_context or True, socket_factory=self._socket
+                limit=0, ssl=self._connection.ssl_context or True, socket_factory=self._sockets.make
             ),
             timeout=aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_S),
         )
@@ -85,7 +82,7 @@ class ApiClient:
     ) -> None:
         if self._session is not None:
             await self._session.close()
-            await self._until_closed()
+            await self._sockets.until_closed()
 
     async def get(
         self,
@@ -226,19 +223,6 @@ class ApiClient:
                 for line in lines:
                     if line.strip():
                         yield orjson.loads(line)
-
-    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        made = socket.socket(address[0], address[1], address[2])
-        self._sockets.add(made)
-        return made
-
-    async def _until_closed(self) -> None:
-        """Wait for connections that were cut short and still say goodbye to the server."""
-        deadline_s = time.monotonic() + _FAREWELL_S
-        while any(each.fileno() >= 0 for each in self._sockets):
-            if time.monotonic() > deadline_s:
-                return
-            await asyncio.sleep(_POLL_S)
 
     def _open(
         self,
