@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import aiohttp
 import orjson
 
+from sim_cluster.api_error import ApiError, error_of
 from sim_cluster.connection import Connection, read_kubeconfig
 from sim_cluster.open_sockets import OpenSockets
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from sim_cluster.resources import Resource
+
+__all__ = ["APPLY_PATCH", "JSON_PATCH", "MERGE_PATCH", "ApiClient", "ApiError", "Object"]
 
 Object = dict[str, Any]
 """A Kubernetes object as it travels: JSON."""
@@ -34,16 +37,6 @@ _REQUESTS_AT_ONCE = 64
 _REQUEST_TIMEOUT_S = 30.0
 _TRIES_WHEN_THROTTLED = 5
 _PAGE_SIZE = 1000
-
-
-class ApiError(Exception):
-    """The API server answered, and the answer is no."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(f"{status} {reason}: {message}")
-        self.status = status
-        self.reason = reason
-        self.message = message
 
 
 class ApiClient:
@@ -197,7 +190,7 @@ class ApiClient:
                 break
             await asyncio.sleep(min(wait_s, 5.0))
         if status >= 400:
-            raise _error(status, raw)
+            raise error_of(status, raw)
         return dict(orjson.loads(raw)) if raw else {}
 
     async def text(self, path: str) -> str:
@@ -205,7 +198,7 @@ class ApiClient:
         async with self._slots, self._open("GET", path, query=None) as answer:
             raw = await answer.read()
             if answer.status >= 400:
-                raise _error(answer.status, raw)
+                raise error_of(answer.status, raw)
             return raw.decode()
 
     async def watch(
@@ -216,7 +209,7 @@ class ApiClient:
         query = {**query, "watch": "true"}
         async with self._open("GET", path, query=query, timeout=timeout) as answer:
             if answer.status >= 400:
-                raise _error(answer.status, await answer.read())
+                raise error_of(answer.status, await answer.read())
             rest = b""
             async for chunk in answer.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
@@ -244,11 +237,3 @@ class ApiClient:
             headers={} if body is None else {"Content-Type": content_type},
             timeout=timeout or self._session.timeout,
         )
-
-
-def _error(status: int, raw: bytes) -> ApiError:
-    try:
-        answer = orjson.loads(raw)
-    except ValueError:
-        return ApiError(status, "Unknown", raw.decode(errors="replace")[:500])
-    return ApiError(status, answer.get("reason", "Unknown"), answer.get("message", ""))
