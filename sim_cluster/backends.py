@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -113,4 +114,9 @@ async def _existing(kubeconfig: Path | None) -> AsyncIterator[Api]:
 async def _programs(report: Report) -> roles.Programs:
     if folder := os.environ.get("KUBEBUILDER_ASSETS"):
         return roles.assets(Path(folder))
-    return roles.one_program(await asyncio.to_thread(build.binary, report))
+    given_up = threading.Event()
+    try:
+        return roles.one_program(await asyncio.to_thread(build.binary, report, given_up))
+    except asyncio.CancelledError:
+        given_up.set()
+        raise

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,20 +40,25 @@ _VERSION_VARIABLES = {
 }
 _GO_FLAGS = "-mod=readonly -buildvcs=false"
 _PROGRESS_PERIOD_S = 10.0
+_POLL_S = 0.2
 
 
 class BuildError(RuntimeError):
     """The control plane cannot be built here."""
 
 
-def binary(report: Callable[[str], None] = print) -> Path:
-    """Find the program in the cache, or build it there; `report` gets a line now and then."""
+def binary(report: Callable[[str], None] = print, given_up: threading.Event | None = None) -> Path:
+    """Find the program in the cache, or build it there; `report` gets a line now and then.
+
+    Setting `given_up`, from another thread, ends the build with an error and without a trace.
+    """
     program = cached_path()
     if program.exists():
         return program
-    with locked(program.parent.with_suffix(".lock")):
+    given_up = given_up or threading.Event()
+    with locked(program.parent.with_suffix(".lock"), given_up=given_up):
         if not program.exists():
-            _build(program, report)
+            _build(program, report, given_up)
     return program
 
 
@@ -79,7 +85,7 @@ def _build_flags() -> list[str]:
     return ["-trimpath", "-ldflags", " ".join(["-s", "-w", *variables])]
 
 
-def _build(program: Path, report: Callable[[str], None]) -> None:
+def _build(program: Path, report: Callable[[str], None], given_up: threading.Event) -> None:
     if shutil.which("go") is None:
         raise BuildError(
             "cannot build the control plane: there is no `go` on PATH; install Go 1.26, or set "
@@ -88,17 +94,19 @@ def _build(program: Path, report: Callable[[str], None]) -> None:
     program.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=program.parent) as folder:
         unfinished = Path(folder) / program.name
-        _compile(unfinished, report)
+        _compile(unfinished, report, given_up)
         unfinished.rename(program)
 
 
-def _compile(unfinished: Path, report: Callable[[str], None]) -> None:
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": _GO_FLAGS}
+def _compile(unfinished: Path, report: Callable[[str], None], given_up: threading.Event) -> None:
+    # The compiler's own temporary files go with ours, even if it is killed.
+    room = {"GOTMPDIR": str(unfinished.parent)}
+    environment = {**os.environ, **room, "CGO_ENABLED": "0", "GOFLAGS": _GO_FLAGS}
     report("building the control plane from Go modules (once; about ten minutes on two cores)")
     packages = _package_count(environment)
     command = ["go", "build", "-v", *_build_flags(), "-o", str(unfinished), "."]
     started_s, last_s, compiled, last_lines = time.monotonic(), 0.0, 0, [""]
-    with _own_group(command, environment) as process:
+    with _own_group(command, environment, given_up) as process:
         for line in process.stderr or ():
             last_lines = [*last_lines[-20:], line]
             compiled += "/" in line and " " not in line.strip()
@@ -123,7 +131,9 @@ def _package_count(environment: dict[str, str]) -> int:
 
 
 @contextlib.contextmanager
-def _own_group(command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def _own_group(
+    command: list[str], environment: dict[str, str], given_up: threading.Event
+) -> Iterator[subprocess.Popen[str]]:
     """Run in a process group of its own: the compilers end with us when we are interrupted."""
     process = subprocess.Popen(
         command,
@@ -133,14 +143,30 @@ def _own_group(command: list[str], environment: dict[str, str]) -> Iterator[subp
         text=True,
         start_new_session=True,
     )
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_POLL_S):
+            if given_up.is_set():
+                _kill_group(process)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         yield process
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        over.set()
+        watcher.join()
+        _kill_group(process)
         process.wait()
         if process.stderr is not None:
             process.stderr.close()
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ matter. `SIM_BACKEND=controlplane` tries the same with the real control plane.
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -212,3 +213,19 @@ def wait_for_series(prometheus, name):
             return result[0]["metric"]
         time.sleep(0.2)
     raise AssertionError(f"no series {name}")
+
+
+@pytest.mark.controlplane
+@pytest.mark.skipif(shutil.which("go") is None, reason="there is no Go here")
+def test_a_signal_in_the_middle_of_the_build_leaves_only_the_lock(up, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("GOCACHE", str(tmp_path / "go"))
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    command = up("--no-operator", "--backend", "controlplane")
+    assert "building" in command.process.stdout.readline()
+
+    command.stop()
+
+    assert command.leftovers() == []
+    assert [path.suffix for path in cache.rglob("*") if path.is_file()] == [".lock"]
