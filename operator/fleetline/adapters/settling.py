@@ -8,6 +8,7 @@ by a third, and what a decision considered may be old, for eight turns.
 
 import re
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, Final
 
 Json = Mapping[str, Any]
@@ -26,19 +27,27 @@ IGNORED: Final = frozenset({"lastMetricsTime", "samples", "uncertainty", "series
 TOLERANCE: Final = 0.33
 LEAST_DIFFERENCE: Final = 0.1
 LEAST_REQUESTS: Final = 6.0
-QUIET_TURNS: Final = 8.0
-"""Two minutes at the default period."""
+PERSISTENT_TURNS: Final = 8
+"""Numbers are written after they were off for so many turns in a row: two rate windows, so that
+chance alone does not do it. Two minutes at the default period."""
 NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 COUNTS: Final = frozenset({"waitingRequests", "runningRequests"})
 
 
-def is_due(old: Json, new: Json, *, turns_since_write: float) -> bool:
-    """Whether `new` should be written over `old`, so many turns after the last write."""
+class Difference(Enum):
+    """How a new status differs from what was written."""
+
+    NONE = "none"
+    NUMBERS = "numbers"
+    STRUCTURE = "structure"
+
+
+def difference(old: Json, new: Json) -> Difference:
+    """Compare two statuses, forgiving of numbers that are near each other."""
     if not _alike(_structure(old), _structure(new), loose=frozenset()):
-        return True
-    return turns_since_write >= QUIET_TURNS and not _alike(
-        _numbers(old), _numbers(new), loose=VOLATILE
-    )
+        return Difference.STRUCTURE
+    alike = _alike(_numbers(old), _numbers(new), loose=VOLATILE)
+    return Difference.NONE if alike else Difference.NUMBERS
 
 
 def merge_patch(old: Json, new: Json) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from fleetline.adapters.conditions import Trouble
 from fleetline.adapters.events import NORMAL, WARNING, EventWriter
 from fleetline.adapters.kubernetes import FIELD_MANAGER
 from fleetline.adapters.metrics import OwnMetrics
-from fleetline.adapters.settling import is_due, merge_patch
+from fleetline.adapters.settling import PERSISTENT_TURNS, Difference, difference, merge_patch
 from fleetline.adapters.snapshot import FLEETS
 from fleetline.control.ports import Observations
 from fleetline.control.turn import Turn
@@ -33,18 +33,16 @@ class _Told:
     status: Mapping[str, Any]
     listed_version: str
     """Resource version of the list in which that status was not there yet."""
-    at_s: float
+    turns_off: int = 0
+    """Turns in a row in which the numbers were not those of `status`."""
     line: str = ""
 
 
 class Reporter:
     """Writes statuses and events; a failure is counted and tried again at the next turn."""
 
-    def __init__(
-        self, api: ApiClient, events: EventWriter, metrics: OwnMetrics, *, period_s: float
-    ) -> None:
-        """Report through `api`; numbers alone are written every few periods only."""
-        self._period_s = period_s
+    def __init__(self, api: ApiClient, events: EventWriter, metrics: OwnMetrics) -> None:
+        """Report through `api`."""
         self._api = api
         self._events = events
         self._metrics = metrics
@@ -67,20 +65,18 @@ class Reporter:
         """Write the status if it is due, events of conditions that flipped, and the log line."""
         metadata = body["metadata"]
         uid = str(metadata["uid"])
-        now_s = asyncio.get_running_loop().time()
         told = self._told.get(uid)
         old = self.status_of(body)
         if told is None or told.line != line:
             LOGGER.info(line)
-        since_s = float("inf") if told is None else now_s - told.at_s
-        wrote_at_s = float("-inf") if told is None else told.at_s
-        self._told[uid] = _Told(
-            old, told.listed_version if told is not None else "", wrote_at_s, line
-        )
-        if not is_due(old, status, turns_since_write=since_s / self._period_s):
+        differs = difference(old, status)
+        off = 0 if differs is Difference.NONE else 1 + (0 if told is None else told.turns_off)
+        listed_version = "" if told is None else told.listed_version
+        self._told[uid] = _Told(old, listed_version, off, line)
+        if differs is Difference.NONE or (differs is Difference.NUMBERS and off < PERSISTENT_TURNS):
             return
         if await self._patch(metadata, old, status):
-            self._told[uid] = _Told(status, str(metadata.get("resourceVersion")), now_s, line)
+            self._told[uid] = _Told(status, str(metadata.get("resourceVersion")), 0, line)
             await self._tell_flips(metadata, old, status)
 
     async def tell_scaled(self, turn: Turn) -> None:

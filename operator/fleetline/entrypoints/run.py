@@ -74,10 +74,7 @@ class Operator:
             metrics=engines,
             prometheus=self._prometheus,
             reporter=Reporter(
-                self._api,
-                EventWriter(self._api, instance=settings.identity),
-                self._own,
-                period_s=settings.period_s,
+                self._api, EventWriter(self._api, instance=settings.identity), self._own
             ),
             own=self._own,
         )

@@ -27,7 +27,8 @@ from sim_cluster.traffic.router import Router
 from sim_cluster.traffic.truth import RequestRecord, percentile_of
 
 SERVING_FLEETS: Final = Resource("fleetline.dev", "v1alpha1", "servingfleets", "ServingFleet")
-WARM_UP_S: Final = 8.0
+WARM_UP_S: Final = 20.0
+"""Traffic at the trough before the day, so that lengths and start-ups are known. [s]"""
 LONGEST_SETTLE_S: Final = 75.0
 STEADY_S: Final = 12.0
 """No change of replicas for this long is called steady. [s]"""
