@@ -50,11 +50,11 @@ class Up:
                 return found
         raise AssertionError(printed)
 
-    def stop(self, number=signal.SIGINT):
+    def stop(self, number=signal.SIGTERM):
+        """End it; SIGTERM, because jobs in the background of a shell start with SIGINT ignored."""
         self.process.send_signal(number)
-        self.process.stdout.read()
-        self.process.stdout.close()
-        return self.process.wait(30)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
 
     def leftovers(self):
         """Files in the folder, and processes that were told of it or descend from it."""
@@ -138,7 +138,7 @@ def test_a_second_signal_does_not_cut_the_tidying_short(up):
     command = up("--no-operator")
     command.until_ready()
 
-    command.process.send_signal(signal.SIGINT)
+    command.process.send_signal(signal.SIGTERM)
     command.stop()
 
     assert command.leftovers() == []
