@@ -5,13 +5,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 BACKEND ?= memory
 
-.PHONY: demo test check lock clean
+.PHONY: demo test slow conformance check lock clean
 
 demo: $(VENV)/.installed ## Apply a ServingFleet on a local cluster and watch replicas follow the load
 	$(BIN)/fleetline demo --backend $(BACKEND)
 
 test: $(VENV)/.installed ## Run the tests (under 10 minutes on two cores)
 	$(BIN)/python -m pytest -n 2 -m "not slow and not controlplane"
+
+slow: $(VENV)/.installed ## The slower tests
+	$(BIN)/python -m pytest -n 2 -m "slow and not controlplane"
+
+conformance: $(VENV)/.installed ## The tests of clients on the real control plane (Go 1.26; the first build takes ten minutes)
+	$(BIN)/python -m sim_cluster.controlplane.build
+	SIM_BACKEND=controlplane $(BIN)/python -m pytest -n 2 -m "not slow" tests/conformance tests/crd
+	$(BIN)/python -m pytest -n 2 -m "controlplane and not slow" tests
 
 check: $(VENV)/.installed ## Formatting, lint, types, import layers
 	$(BIN)/ruff format --check .
@@ -25,9 +33,12 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-lock: ## Resolve the dependencies anew, with hashes
+lock: ## Resolve the dependencies anew, with hashes: for development, and for the image
 	uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --generate-hashes \
 		--no-emit-index-url --no-header --quiet --output-file requirements.lock
+	uv pip compile pyproject.toml --constraint requirements.lock --python-version 3.11 --universal \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet \
+		--output-file operator/requirements.lock
 
 clean: ## Remove everything that the commands above made
 	rm -rf $(VENV) build .tools .pytest_cache .mypy_cache .ruff_cache

@@ -14,15 +14,24 @@ import typer
 from fleetline import __version__
 from fleetline.errors import FleetlineError
 
-COMMANDS: tuple[str, ...] = ("run", "plan", "curve", "rank", "describe", "predict", "replay", "demo")
+COMMANDS: tuple[str, ...] = (
+    "run",
+    "plan",
+    "curve",
+    "rank",
+    "describe",
+    "predict",
+    "replay",
+    "demo",
+)
 """Modules of `fleetline.entrypoints.commands`; each has a function `register(app)`."""
 
 SIMULATED: frozenset[str] = frozenset({"replay", "demo"})
 """Commands that need the simulator (extra `sim`), which the operator's image leaves out."""
 
 
-def build() -> typer.Typer:
-    """Compose the application from its commands."""
+def build(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
+    """Compose the application from its commands, or from some of them."""
     app = typer.Typer(
         name="fleetline",
         invoke_without_command=True,
@@ -32,7 +41,7 @@ def build() -> typer.Typer:
     )
     app.callback()(version)
     has_simulator = all(importlib.util.find_spec(name) for name in ("sim_cluster", "numba"))
-    for command in COMMANDS:
+    for command in commands:
         if command in SIMULATED and not has_simulator:
             continue
         importlib.import_module(f"fleetline.entrypoints.commands.{command}").register(app)
@@ -53,8 +62,10 @@ def version(
 
 def main() -> None:
     """Run one command; print what a person has to mend as one line."""
+    named = sys.argv[1] if len(sys.argv) > 1 else ""
     try:
-        build()()
+        # Only what runs is imported: the operator has no use for the simulator's compiler.
+        build((named,) if named in COMMANDS else COMMANDS)()
     except FleetlineError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
