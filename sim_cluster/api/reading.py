@@ -211,4 +211,9 @@ def list_body(call: Call, page: Page, bodies: list[bytes]) -> bytes:
         "apiVersion": resource.group_version,
         "metadata": metadata,
     }
-    return orjson.dumps(head)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
+    start = orjson.dumps(head)[:-1] + b',"items":['
+    if not bodies:
+        return start + b"]}"
+    bodies[0] = start + bodies[0]
+    bodies[-1] += b"]}"
+    return b",".join(bodies)  # one copy, however long the list

@@ -51,7 +51,8 @@ def item_element(item: Any, node: Node) -> str:
 
 
 _PRESENT_WHEN_EMPTY = frozenset(
-    {"f:metadata", "f:spec", "f:status", "f:template", "f:strategy", "f:containers"}
+    {"f:metadata", "f:spec", "f:status", "f:template", "f:strategy", "f:updateStrategy"}
+    | {"f:containers", "f:scaleTargetRef"}
 )
 """Built-in parts that exist in an empty object, so that nobody is the one who added them."""
 

@@ -7,6 +7,7 @@ list sets and maps, and the logical junctors. CEL rules are in `cel.py`.
 
 import json
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import Any
 
@@ -123,14 +124,14 @@ def _validate_enum(value: Any, schema: Json, path: str, errors: list[Json]) -> N
 
 def _validate_string(value: str, schema: Json, path: str, errors: list[Json]) -> None:
     longest, shortest = schema.get("maxLength"), schema.get("minLength")
+    pattern = schema.get("pattern")
     if longest is not None and len(value) > longest:
         unit = "byte" if longest == 1 else "bytes"
         errors.append(cause(TOO_LONG, path, f"Too long: may not be more than {longest} {unit}"))
-    if shortest is not None and len(value) < shortest:
+    elif shortest is not None and len(value) < shortest:
         detail = f"{path} in body should be at least {shortest} chars long"
         errors.append(invalid_value(path, value, detail))
-    pattern = schema.get("pattern")
-    if pattern is not None and not _pattern(pattern).search(value):
+    elif pattern is not None and not _pattern(pattern).search(value):
         errors.append(invalid_value(path, value, f"{path} in body should match '{pattern}'"))
     wrong = format_error(value, schema.get("format", ""))
     if wrong:
@@ -197,16 +198,16 @@ def list_errors(value: Any, node: Node, path: str = "") -> list[Json]:
     """Duplicates in lists that are declared sets or maps."""
     errors: list[Json] = []
     if isinstance(value, list):
-        seen: set[str] = set()
+        seen: Counter[str] = Counter()
         for index, item in enumerate(value):
             key = item
             if node.list_type == "map" and isinstance(item, dict):
                 key = {name: item.get(name) for name in node.list_keys}
             text = shown(key)
-            if node.list_type in {"map", "set"} and text in seen:
+            if node.list_type in {"map", "set"} and seen[text] == 1:
                 where = f"{path}[{index}]"
                 errors.append(cause(DUPLICATE, where, f"Duplicate value: {text}"))
-            seen.add(text)
+            seen[text] += 1
             if node.items is not None:
                 errors += list_errors(item, node.items, f"{path}[{index}]")
     elif isinstance(value, dict):
