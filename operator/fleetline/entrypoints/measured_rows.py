@@ -62,7 +62,7 @@ def parse(catalog: Catalog, row: Mapping[str, str]) -> Row:
         )
     case = Case(
         replica=replica,
-        workload=Workload(lengths=lengths, dispersion=_dispersion(row)),
+        workload=Workload(lengths=lengths, dispersion=_dispersion(row, question)),
         question=question,
         load=load / deployments,
     )
@@ -175,13 +175,15 @@ def _lengths(row: Mapping[str, str]) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def _dispersion(row: Mapping[str, str]) -> float:
-    """Variance over mean of arrival counts: zero for arrivals at a constant rate."""
+def _dispersion(row: Mapping[str, str], question: Question) -> float:
+    """Variance over mean of arrival counts: zero at a constant rate, and in a closed loop."""
     given = _number(row, "dispersion")
     if given is not None:
         if not given >= 0:
             raise ManifestError(f"dispersion must be >= 0, got {given:g}")
         return given
+    if question is not Question.RATE:
+        return 0.0
     told = f"{row.get('strategy', '')} {row.get('note', '')}"
     return 0.0 if "constant" in told or "synchronous" in told else 1.0
 

@@ -20,8 +20,22 @@ from fleetline.model.latency import time_to_first_token
 from fleetline.model.loop import observed_loop
 from fleetline.model.replica import Calibration, Replica
 from fleetline.model.roofline import REQUEST_S
+from fleetline.model.sample import Sample, refusal
 from fleetline.model.slots import saturated
 from fleetline.model.workload import Workload
+
+__all__ = [
+    "FACTORS",
+    "PRIOR_SPREAD",
+    "CalibrationState",
+    "Sample",
+    "apply",
+    "calibration_of",
+    "from_numbers",
+    "prior",
+    "shape_of",
+    "update",
+]
 
 FACTORS: Final = ("step", "sequence", "prefill", "request")
 """Order of the state vector."""
@@ -43,27 +57,7 @@ HUBER: Final = 2.0
 DRIFT_PER_S: Final = 0.02 / math.sqrt(86_400.0)
 """Random walk of the factors: 2 % in a day. [1/sqrt(s)]"""
 
-LEAST_REQUESTS: Final = 20
-LEAST_AGE_S: Final = 120.0
-UNSTEADY: Final = 0.3
 WAITING_SHARE: Final = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """Means over one window, of one replica (the mean over replicas of one fleet)."""
-
-    at_s: float
-    arrival_rate_per_s: float
-    """Requests per second and replica. [1/s]"""
-    running_requests: float
-    waiting_requests: float = 0.0
-    time_to_first_token_s: float | None = None
-    inter_token_latency_s: float | None = None
-    end_to_end_s: float | None = None
-    requests: float
-    """Requests completed in the window, all replicas together."""
-    youngest_replica_age_s: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +73,7 @@ class CalibrationState:
     samples: int = 0
     updated_s: float | None = None
     surprise: float = 1.0
-    """Smoothed squared innovation over its expectation: near 1 if the model explains the samples."""
+    """Smoothed squared innovation over its expectation: near 1 if the model explains them."""
     refused_because: str = ""
 
     @property
@@ -182,27 +176,6 @@ def update(
         updated_s=sample.at_s,
         surprise=0.8 * state.surprise + 0.2 * surprise,
     )
-
-
-def refusal(sample: Sample) -> str:
-    """Why a sample teaches nothing, or an empty string."""
-    if sample.requests < LEAST_REQUESTS:
-        return f"window must hold >= {LEAST_REQUESTS} requests, got {sample.requests:g}"
-    if sample.youngest_replica_age_s < LEAST_AGE_S:
-        return (
-            f"replicas must be >= {LEAST_AGE_S:g} s old, got {sample.youngest_replica_age_s:.0f} s"
-        )
-    if sample.inter_token_latency_s is None and sample.time_to_first_token_s is None:
-        return "sample must hold a latency, got none"
-    if sample.end_to_end_s is not None and sample.arrival_rate_per_s > 0:
-        inside = sample.running_requests + sample.waiting_requests
-        expected = sample.arrival_rate_per_s * sample.end_to_end_s
-        if abs(inside - expected) > UNSTEADY * max(inside, expected) + 1.0:
-            return (
-                f"window must be steady (L = lambda W, {expected:.1f}), "
-                f"got {inside:.1f} requests inside"
-            )
-    return ""
 
 
 def _measurements(sample: Sample) -> tuple[Array, Array, list[int]]:

@@ -55,6 +55,9 @@ class Lanes:
     """Mean of its square. [tokens^2]"""
     variance_ratio: Array
     """Variance over mean of the number in the batch if its speed did not depend on it."""
+    outside: Array
+    """How far the next prompt comes whatever the batch does: 1 for Poisson arrivals, one half for
+    arrivals like clockwork, of which a life of W meets W lambda - 1/2."""
     coupling: Array
     """How far arrivals at a replica follow the clock rather than its own departures, 0..1."""
     context_tokens: Array
@@ -102,6 +105,7 @@ class Lanes:
             prompt_tokens=(kinds.weights * prompts).sum(axis=-1),
             prompt_square=(kinds.weights * prompts * prompts).sum(axis=-1),
             variance_ratio=coupling * np.maximum(1.0 + (dispersion - 1.0) * shared, 0.0),
+            outside=coupling * np.minimum((1.0 + dispersion) / 2.0, 1.0),
             coupling=coupling,
             context_tokens=_column([plain for plain, _, _ in contexts]),
             context_square=_column([square for _, square, _ in contexts]),

@@ -21,6 +21,8 @@ TINY = 1e-12
 ALMOST_ONE = 0.999
 MOST_BUSY = 0.95
 """Share of a step beyond which the convoy's expansion means nothing."""
+MOST_BURSTS = 2.0
+"""Dispersion beyond which bursts are longer than the lives that they could crowd."""
 LEVELS = 0.4
 """Variance of the number in flight at one of many replicas behind a least-loaded router: two
 neighbouring numbers, both likely. [requests^2]"""
@@ -103,9 +105,9 @@ def open_loop(lanes: Lanes, offered: Array) -> Loop:
     """State when each step brings `offered / O` new requests, O steps a request."""
     brought = offered / lanes.decode_steps
     ratio = lanes.variance_ratio
-    first = _loop(lanes, offered, offered + ratio)
+    first = _loop(lanes, offered, offered + ratio, outside=lanes.outside)
     decoding = offered * (1.0 + first.convoy_share)
-    loop = _loop(lanes, decoding, decoding + ratio, offered=offered)
+    loop = _loop(lanes, decoding, decoding + ratio, offered=offered, outside=lanes.outside)
     return _with_rate(lanes, loop, brought / loop.mean_step_s)
 
 
@@ -117,15 +119,23 @@ def closed_loop(lanes: Lanes, decoding: Array) -> Loop:
 
 def observed_loop(lanes: Lanes, decoding: Array, arrival_rate_per_s: Array) -> Loop:
     """State when both the number in the batch and the arrival rate of a lane are measured."""
-    loop = _loop(lanes, decoding, decoding + lanes.variance_ratio)
+    loop = _loop(lanes, decoding, decoding + lanes.variance_ratio, outside=lanes.outside)
     return _with_rate(lanes, loop, arrival_rate_per_s)
 
 
-def _loop(lanes: Lanes, decoding: Array, met: Array, *, offered: Array | None = None) -> Loop:
+def _loop(
+    lanes: Lanes,
+    decoding: Array,
+    met: Array,
+    *,
+    offered: Array | None = None,
+    outside: Array | float = 0.0,
+) -> Loop:
     """
     State of a batch in whose steps a request meets `met` sequences, itself included.
 
     `offered`: as many as bring new prompts, one each in O steps; the batch itself if not given.
+    `outside`: how far the next request comes from outside rather than to a place that is free.
     """
     present = decoding if offered is None else offered
     sequences = np.maximum(met, 1.0)
@@ -134,7 +144,7 @@ def _loop(lanes: Lanes, decoding: Array, met: Array, *, offered: Array | None = 
     parts = chunks(lanes, decoding)
     pieces = mean(lanes, parts)
     own_s = pieces * step_s + np.maximum(lanes.work_s - pieces * gap_s, 0.0)
-    share = others_share(lanes, present, met - decoding, (step_s, own_s))
+    share = others_share(lanes, present, outside, (step_s, own_s))
     arrivals = present / lanes.decode_steps * share
     budget = np.maximum(lanes.step_token_budget - decoding, 1.0)
     filled = np.clip(lanes.prompt_tokens / (pieces * budget), 1e-3, 1.0)
@@ -144,7 +154,9 @@ def _loop(lanes: Lanes, decoding: Array, met: Array, *, offered: Array | None = 
     work_s = extra_s / np.maximum(arrivals, TINY)
     uneven = lanes.work_square_s2 / lanes.work_s**2 - 1.0
     gathering = busy * (1.0 + busy * busy * uneven) / ((1.0 - busy) ** 2 * (1.0 + busy))
-    convoy_s = (1.0 - filled**4) * work_s / lanes.decode_steps * gathering
+    regular = np.maximum(1.0 - lanes.dispersion, 0.0)
+    bursts = np.minimum(lanes.dispersion, MOST_BURSTS) + regular * np.maximum(1.0 - arrivals, 0.0)
+    convoy_s = bursts * (1.0 - filled**4) * work_s / lanes.decode_steps * gathering
     return Loop(
         decoding=decoding,
         arrival_rate_per_s=decoding,
@@ -162,7 +174,9 @@ def _loop(lanes: Lanes, decoding: Array, met: Array, *, offered: Array | None = 
     )
 
 
-def others_share(lanes: Lanes, present: Array, ratio: Array, times_s: tuple[Array, Array]) -> Array:
+def others_share(
+    lanes: Lanes, present: Array, outside: Array | float, times_s: tuple[Array, Array]
+) -> Array:
     """
     Share of the prompts of a step that are not brought by the place of the request itself.
 
@@ -173,7 +187,7 @@ def others_share(lanes: Lanes, present: Array, ratio: Array, times_s: tuple[Arra
     brought = present / lanes.decode_steps
     inside = present + brought * own_s / (step_s + brought * lanes.work_s)
     uneven = (1.0 - lanes.coupling) * LEVELS / np.maximum(inside, LEVELS)
-    return np.clip((inside + ratio + uneven - 1.0) / np.maximum(inside, TINY), 0.0, 1.0)
+    return np.clip((inside + outside + uneven - 1.0) / np.maximum(inside, TINY), 0.0, 1.0)
 
 
 def _with_rate(lanes: Lanes, loop: Loop, rate: Array) -> Loop:

@@ -6,17 +6,14 @@ arrivals bring. At the limit the queue is a random walk that drains at capacity 
 its tail is geometric with ratio lambda / C. Both are joined where they meet.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import special
 
-from fleetline.model.first_token import Wait
+from fleetline.model.first_token import Wait, service_s
 from fleetline.model.lanes import Array, Lanes
-from fleetline.model.loop import (
-    ALMOST_ONE,
-    TINY,
-    Loop,
-    closed_loop,
-)
+from fleetline.model.loop import ALMOST_ONE, TINY, Loop, closed_loop, mean
 
 BLOCK_SLACK_TOKENS = 8.0
 """Half a block of 16 tokens: what the last block of a sequence leaves empty on average."""
@@ -59,7 +56,11 @@ def saturated(lanes: Lanes) -> Loop:
     for _ in range(ROUNDS):
         loop = closed_loop(lanes, decoding)
         decoding = 0.5 * (decoding + np.clip(limit - in_prefill(loop), 0.05 * most, most))
-    return closed_loop(lanes, decoding)
+    loop = closed_loop(lanes, decoding)
+    # However many wait, prompts cannot pass faster than steps full of them.
+    served = 1.0 / mean(lanes, service_s(lanes, loop))
+    rate = np.minimum(loop.arrival_rate_per_s, served)
+    return replace(loop, arrival_rate_per_s=rate, decoding=rate * lanes.decode_steps * loop.token_s)
 
 
 def concurrency_variance(lanes: Lanes, loop: Loop) -> Array:

@@ -1,0 +1,99 @@
+"""What a ceiling may not cross: the objectives of many questions, stacked, and the capacity."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetline.model.lanes import Array, Lanes
+from fleetline.model.latency import latency_of
+from fleetline.model.loop import Loop
+from fleetline.model.objective import Metric, Objective
+from fleetline.model.replica import Replica
+from fleetline.model.slots import kv_limit, prefill_limit
+from fleetline.model.workload import Workload
+
+MOST_OF_CAPACITY: Final = 0.97
+"""Share of capacity above which nobody runs a replica, however patient its objectives are: the
+queue still drains, but not within any time that matters."""
+
+
+class Limit(StrEnum):
+    """What puts the ceiling where it is."""
+
+    TIME_TO_FIRST_TOKEN = "TimeToFirstToken"  # noqa: S105 - a name, not a secret
+    TIME_PER_OUTPUT_TOKEN = "TimePerOutputToken"  # noqa: S105
+    INTER_TOKEN_LATENCY = "InterTokenLatency"  # noqa: S105
+    END_TO_END = "EndToEnd"
+    KV_CACHE = "KVCache"
+    SLOTS = "Slots"
+    PREFILL_COMPUTE = "PrefillCompute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One fleet that wants to know its ceiling."""
+
+    replica: Replica
+    workload: Workload
+    objectives: tuple[Objective, ...]
+    replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Objectives of all questions, stacked by metric; questions without one have none to miss."""
+
+    targets: tuple[tuple[Metric, Array, Array], ...]
+    """Metric, targets [s] and shares, shape (questions, 1, 1) and (questions, 1)."""
+
+    @classmethod
+    def of(cls, questions: Sequence[Question]) -> Self:
+        """Stack them; objectives of one metric side by side, as many as one question has."""
+        stacked = []
+        for metric in Metric:
+            wanted = [
+                [one for one in question.objectives if one.metric is metric]
+                for question in questions
+            ]
+            for place in range(max(map(len, wanted))):
+                chosen = [row[place] if place < len(row) else None for row in wanted]
+                targets = [np.inf if one is None else one.target_s for one in chosen]
+                shares = [0.0 if one is None else one.percentile / 100.0 for one in chosen]
+                stacked.append(
+                    (metric, np.array(targets)[:, None, None], np.array(shares)[:, None])
+                )
+        return cls(targets=tuple(stacked))
+
+    def margins(self, lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Array, Array]:
+        """
+        How far each objective, and last the capacity, is from being missed; negative: it is.
+
+        Shape (objectives + 1, questions, points); and the mean TTFT, shape (questions, points).
+        """
+        found = []
+        first = Metric.TIME_TO_FIRST_TOKEN
+        latencies = {first: latency_of(first, lanes, loop, capacity)}
+        for metric, targets, shares in self.targets:
+            if metric not in latencies:
+                latencies[metric] = latency_of(metric, lanes, loop, capacity)
+            found.append(latencies[metric].attainment(targets) - shares)
+        found.append(MOST_OF_CAPACITY - loop.arrival_rate_per_s / capacity)
+        return np.stack(np.broadcast_arrays(*found)), latencies[first].overall_mean_s()
+
+    def limits(self, lanes: Lanes, missed: NDArray[np.intp]) -> list[Limit]:
+        """Name what is missed first in each question: an objective, or what ends capacity."""
+        kv, slots = kv_limit(lanes)[:, 0], lanes.max_sequences[:, 0]
+        prefill = prefill_limit(lanes)[:, 0]
+        names = []
+        for row, which in enumerate(missed):
+            if which < len(self.targets):
+                names.append(Limit(self.targets[which][0].value))
+            elif prefill[row] < min(kv[row], slots[row]):
+                names.append(Limit.PREFILL_COMPUTE)
+            else:
+                names.append(Limit.SLOTS if slots[row] <= kv[row] else Limit.KV_CACHE)
+        return names
