@@ -164,10 +164,10 @@ async def _hold(here: Cluster, client: ApiClient, hold_s: float) -> int:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    writes += _requests(here) - before
-    for what, number in sorted(writes.items()):
+    requests = _requests(here) - before
+    for what, number in sorted((writes + requests).items()):
         print(f"writes at rest, {what}: {number}")
-    return _report(first, last, peak_mib, writes.total())
+    return _report(first, last, peak_mib, max(writes.total(), requests.total()))
 
 
 def _counter_of_changes(writes: Counter[str], plural: str) -> Listener:
