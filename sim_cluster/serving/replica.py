@@ -14,26 +14,14 @@ prefix occupies blocks like any other part of the prompt; a preempted request fi
 """
 
 import math
-from collections import deque
-from dataclasses import dataclass, field
 
 from fleetline.errors import ModelError
 from sim_cluster.serving.limits import EngineLimits
 from sim_cluster.serving.request import Completion, Observer, Request
+from sim_cluster.serving.scheduler import ROUNDING, Scheduler, Step
 from sim_cluster.serving.sequence import Counters, Sequence, StepClock
 
 __all__ = ["Completion", "EngineLimits", "Observer", "Request", "ServingReplica", "StepClock"]
-
-
-ROUNDING = 1e-9
-"""A sum of fractional tokens this close to the last token has reached it."""
-
-
-@dataclass(slots=True)
-class _Step:
-    end_s: float
-    chunks: list[tuple[Sequence, int]] = field(default_factory=list)
-    decoding: list[Sequence] = field(default_factory=list)
 
 
 class ServingReplica:
@@ -64,42 +52,44 @@ class ServingReplica:
         )
         self.counters = Counters()
         self._step_time = step_time
-        self._request_s = float(getattr(step_time, "request_s", 0.0))
         self._tokens_per_step = float(getattr(step_time, "tokens_per_step", 1.0))
         self._window_tokens = int(getattr(step_time, "window_tokens", 0))
-        self._units_per_block = self.limits.units_per_block(self._tokens_per_step)
         self._observer = observer
+        self._scheduler = Scheduler(
+            self.limits,
+            self.counters,
+            tokens_per_step=self._tokens_per_step,
+            request_s=float(getattr(step_time, "request_s", 0.0)),
+            observer=observer,
+        )
         self._clock_s = -math.inf
         self._boundary_s = -math.inf
-        self._free_blocks = self.limits.blocks
-        self._queue: deque[Sequence] = deque()
-        self._running: list[Sequence] = []
-        self._step: _Step | None = None
+        self._step: Step | None = None
 
     @property
     def running(self) -> int:
         """Requests in the batch."""
-        return len(self._running)
+        return len(self._scheduler.running)
 
     @property
     def waiting(self) -> int:
         """Requests that the engine has and that are not in the batch."""
-        return sum(self._ready_s(one) <= self._clock_s for one in self._queue)
+        return sum(self._scheduler.ready_s(one) <= self._clock_s for one in self._scheduler.queue)
 
     @property
     def in_flight(self) -> int:
         """Requests that were submitted and have not finished."""
-        return len(self._running) + len(self._queue)
+        return len(self._scheduler.running) + len(self._scheduler.queue)
 
     @property
     def kv_used_tokens(self) -> int:
         """Tokens that the occupied blocks of KV cache hold. [tokens]"""
-        return (self.limits.blocks - self._free_blocks) * self.limits.block_tokens
+        return (self.limits.blocks - self._scheduler.free_blocks) * self.limits.block_tokens
 
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to do."""
-        return not self._running and not self._queue
+        return not self._scheduler.running and not self._scheduler.queue
 
     @property
     def next_event_s(self) -> float:
@@ -128,20 +118,19 @@ class ServingReplica:
                 f"arrival_s must be >= the replica's clock ({self._clock_s:g} s), "
                 f"got {request.arrival_s:g}"
             )
-        self._queue.append(
+        self._scheduler.queue.append(
             Sequence(request, prefill_tokens=request.prompt_tokens, computed_tokens=0)
         )
 
     def cancel(self, request_id: int) -> bool:
         """Forget a request whose client has gone; its step in progress is not shortened."""
-        for one in self._queue:
+        for one in self._scheduler.queue:
             if one.request.id == request_id:
-                self._queue.remove(one)
+                self._scheduler.queue.remove(one)
                 return True
-        for one in self._running:
+        for one in self._scheduler.running:
             if one.request.id == request_id:
-                self._running.remove(one)
-                self._free_blocks += one.blocks
+                self._scheduler.release(one)
                 if self._step is not None:
                     self._step.chunks = [c for c in self._step.chunks if c[0] is not one]
                     self._step.decoding = [s for s in self._step.decoding if s is not one]
@@ -156,7 +145,7 @@ class ServingReplica:
                 begin_s = self._begin_s()
                 if begin_s >= until_s:
                     break
-                self._step = self._plan(begin_s)
+                self._step = self._begin(begin_s)
             if self._step.end_s > until_s:
                 break
             step, self._step = self._step, None
@@ -164,92 +153,22 @@ class ServingReplica:
         self._clock_s = max(self._clock_s, until_s)
         return done
 
-    def _ready_s(self, one: Sequence) -> float:
-        return one.request.arrival_s + self._request_s
-
-    def _begin_s(self) -> float:
-        if self._running:
-            return self._boundary_s
-        if not self._queue:
-            return math.inf
-        return max(self._boundary_s, self._ready_s(self._queue[0]))
-
-    def _plan(self, begin_s: float) -> _Step:
-        preempted = self._take_blocks_for_answers()
-        step = _Step(begin_s, decoding=[one for one in self._running if one.is_decoding])
-        budget = self.limits.step_token_budget - len(step.decoding)
-        for one in self._running:
-            if not one.is_decoding:
-                budget = self._add_chunk(step, one, budget)
-        if not preempted:
-            self._admit(step, begin_s, budget)
+    def _begin(self, begin_s: float) -> Step:
+        step = self._scheduler.plan(begin_s)
         duration_s = self._duration_s(step)
         step.end_s = begin_s + duration_s
         self.counters.steps += 1
         self.counters.busy_s += duration_s
         return step
 
-    def _take_blocks_for_answers(self) -> bool:
-        """Give each decoding sequence the block it needs; say whether that took preemption."""
-        preempted = False
-        while True:
-            needy = [
-                one
-                for one in self._running
-                if one.is_decoding and one.units > one.blocks * self._units_per_block
-            ]
-            if len(needy) <= self._free_blocks:
-                break
-            self._preempt(self._running.pop())
-            preempted = True
-        for one in needy:
-            one.blocks += 1
-        self._free_blocks -= len(needy)
-        return preempted
+    def _begin_s(self) -> float:
+        if self._scheduler.running:
+            return self._boundary_s
+        if not self._scheduler.queue:
+            return math.inf
+        return max(self._boundary_s, self._scheduler.ready_s(self._scheduler.queue[0]))
 
-    def _preempt(self, one: Sequence) -> None:
-        self._free_blocks += one.blocks
-        one.blocks = 0
-        one.preemptions += 1
-        one.computed_tokens = 0
-        one.generated_tokens = float(math.floor(one.generated_tokens + ROUNDING))
-        one.prefill_tokens = one.request.prompt_tokens + int(one.generated_tokens)
-        self._queue.appendleft(one)
-        self.counters.preemptions += 1
-
-    def _admit(self, step: _Step, begin_s: float, budget: int) -> None:
-        while (
-            budget > 0
-            and self._queue
-            and len(self._running) < self.limits.max_sequences
-            and self._ready_s(self._queue[0]) <= begin_s
-        ):
-            one = self._queue[0]
-            units = math.ceil(one.prefill_tokens / self._tokens_per_step)
-            blocks = math.ceil(units / self._units_per_block)
-            watermark = self.limits.watermark_blocks if self._running else 0
-            if blocks + watermark > self._free_blocks:
-                break
-            self._queue.popleft()
-            self._running.append(one)
-            self._free_blocks -= blocks
-            one.units, one.blocks = units, blocks
-            cached = min(one.request.cached_prompt_tokens, one.request.prompt_tokens - 1)
-            one.computed_tokens = cached
-            self.counters.prefix_queries_tokens += one.prefill_tokens
-            self.counters.prefix_hits_tokens += cached
-            if math.isnan(one.admitted_s):
-                one.admitted_s = begin_s
-                if self._observer:
-                    self._observer.admitted(one.request, begin_s - one.request.arrival_s)
-            budget = self._add_chunk(step, one, budget)
-
-    def _add_chunk(self, step: _Step, one: Sequence, budget: int) -> int:
-        chunk = min(one.prefill_tokens - one.computed_tokens, budget)
-        step.chunks.append((one, chunk))
-        return budget - chunk
-
-    def _duration_s(self, step: _Step) -> float:
+    def _duration_s(self, step: Step) -> float:
         contexts = [one.context_tokens for one in step.decoding]
         window = self._window_tokens
         return self._step_time.step_s(
@@ -262,7 +181,7 @@ class ServingReplica:
             window_context_tokens=sum(min(c, window) for c in contexts) if window else None,
         )
 
-    def _finish(self, step: _Step) -> list[Completion]:
+    def _finish(self, step: Step) -> list[Completion]:
         self._boundary_s = step.end_s
         for one in step.decoding:
             self._emit(one, self._tokens_per_step)
@@ -270,10 +189,13 @@ class ServingReplica:
             one.computed_tokens += chunk
             if one.is_decoding:
                 self._emit(one, 1.0)
-        done = [one for one in self._running if one.generated_tokens >= one.request.output_tokens]
+        done = [
+            one
+            for one in self._scheduler.running
+            if one.generated_tokens >= one.request.output_tokens
+        ]
         for one in done:
-            self._running.remove(one)
-            self._free_blocks += one.blocks
+            self._scheduler.release(one)
         self.counters.finished += len(done)
         return [
             Completion(

@@ -65,7 +65,7 @@ class Observer(Protocol):
     """Who wants to hear of tokens as they appear, for instance to fill histograms."""
 
     def admitted(self, request: Request, waiting_time_s: float) -> None:
-        """Hear that a request joined the batch for the first time."""
+        """Hear that a request joined the batch first, and how long the engine had it by then."""
 
     def first_token(self, request: Request, time_to_first_token_s: float) -> None:
         """Hear that a request has its first token."""
