@@ -6,11 +6,9 @@ grew by: no engine counts arrivals itself.
 """
 
 import asyncio
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final
 
 from fleetline.adapters import queries
@@ -21,15 +19,20 @@ from fleetline.adapters.observations import (
     PodView,
     Rows,
     length_distribution,
-    model_mean,
-    model_sum,
     percentile,
     view_pods,
 )
 from fleetline.adapters.prometheus import Answer, Prometheus, PrometheusError
 from fleetline.adapters.queries import MODEL_LABELS, Scope
+from fleetline.adapters.readings import (
+    Readings,
+    conserved_arrivals,
+    pod_mean,
+    pod_sum,
+    scrape_interval_s,
+)
 from fleetline.control.fleet import Fleet
-from fleetline.control.ports import Observations, Pod, Reading, unknown
+from fleetline.control.ports import Observations, Pod, Reading
 from fleetline.model.objective import Metric
 
 NAMES_PERIOD_S: Final = 60.0
@@ -41,7 +44,6 @@ SCRAPES_PER_WINDOW: Final = 4.0
 YOUNG_WINDOWS: Final = 1.5
 LENGTHS: Final = "lengths/"
 GAUGES, COMPLETED, GROWTH, YOUNG = "gauge/", "completed/", "growth/", "young/"
-LEAST_REQUESTS: Final = 5.0
 
 LATENCIES: Final = {
     Metric.TIME_TO_FIRST_TOKEN: Quantity.TIME_TO_FIRST_TOKEN,
@@ -218,7 +220,7 @@ class EngineMetrics:
             series, _ = await self._prometheus.raw(queries.samples(scope, names[0], pods))
         except PrometheusError:
             return
-        intervals = [_interval_s(entry) for entry in series]
+        intervals = [scrape_interval_s(entry) for entry in series]
         known_s = [interval for interval in intervals if interval is not None]
         if known_s:
             known.interval_s, known.interval_at_s = max(known_s), now_s
@@ -256,7 +258,7 @@ class EngineMetrics:
         rates = self._rates(rows, fleet, names, model_name)
         models = sorted(gauges.models)
         apart = [] if shared & gauges.models else models
-        reading = _Readings(rows=rows, models=models, apart=apart, window_s=scope.window_s)
+        reading = Readings(rows=rows, models=models, apart=apart, window_s=scope.window_s)
         young = self._young(pods, scope.window_s)
         arrivals, whole = self._arrivals(one, rows, gauges, rates, young)
         self.evidence[fleet.key] = Evidence(
@@ -267,9 +269,9 @@ class EngineMetrics:
         )
         return Observations(
             arrival_rate_per_s=arrivals,
-            running_requests=_sum(gauges, Quantity.RUNNING),
-            waiting_requests=_sum(gauges, Quantity.WAITING),
-            kv_cache_utilization=_mean(gauges, Quantity.KV_CACHE_UTILIZATION),
+            running_requests=pod_sum(gauges, Quantity.RUNNING),
+            waiting_requests=pod_sum(gauges, Quantity.WAITING),
+            kv_cache_utilization=pod_mean(gauges, Quantity.KV_CACHE_UTILIZATION),
             prompt_tokens=reading.length(Quantity.PROMPT_TOKENS, Quantity.PROMPT_TOKENS_TOTAL),
             output_tokens=reading.length(Quantity.OUTPUT_TOKENS, Quantity.OUTPUT_TOKENS_TOTAL),
             prefix_hit_share=reading.hit_share(),
@@ -324,7 +326,7 @@ class EngineMetrics:
             if found:
                 running = gauges.values.get(Quantity.RUNNING, {})
                 return Reading(max(0.0, sum(found))), len(running)
-        return _conserved(gauges, rates, young, window_s=self.window_s)
+        return conserved_arrivals(gauges, rates, young, window_s=self.window_s)
 
     def _young(self, pods: Sequence[Pod], window_s: float) -> frozenset[str]:
         """Pods that became ready within the window, or a scrape or two before it."""
@@ -332,113 +334,3 @@ class EngineMetrics:
         return frozenset(
             pod.name for pod in pods if pod.ready_since_s is None or pod.ready_since_s > since_s
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Readings:
-    """Readings of one fleet from rows by model."""
-
-    rows: Rows
-    models: Sequence[Model]
-    apart: Sequence[Model]
-    """The models, if no other fleet of the namespace serves them."""
-    window_s: float
-
-    def mean_s(self, quantity: Quantity) -> Reading:
-        if not self.apart:
-            return unknown("no series, or another fleet serves the same model here")
-        return self._mean(quantity, self.apart)
-
-    def length(self, quantity: Quantity, total: Quantity) -> Reading:
-        mean = self._mean(quantity, self.models)
-        if mean.is_known:
-            return mean
-        tokens = model_sum(self.rows, self.models, total, "")
-        count = model_sum(self.rows, self.models, Quantity.END_TO_END, "count")
-        if tokens is None or not count or count * self.window_s < LEAST_REQUESTS:
-            return mean
-        return Reading(tokens / count)
-
-    def hit_share(self) -> Reading:
-        hits = model_sum(self.rows, self.models, Quantity.PREFIX_HITS, "")
-        asked = model_sum(self.rows, self.models, Quantity.PREFIX_QUERIES, "")
-        if hits is None or not asked:
-            return unknown("no prefix cache queries")
-        return Reading(min(1.0, max(0.0, hits / asked)))
-
-    def rate(self, quantity: Quantity) -> Reading:
-        rate = model_sum(self.rows, self.models, quantity, "")
-        return unknown(f"no series for {quantity}") if rate is None else Reading(rate)
-
-    def age_s(self) -> Reading:
-        ages = [
-            value
-            for model in self.models
-            for tag, value in self.rows.by_model.get(model, {}).items()
-            if tag.endswith("/age")
-        ]
-        return Reading(max(0.0, min(ages))) if ages else unknown("no series")
-
-    def _mean(self, quantity: Quantity, models: Sequence[Model]) -> Reading:
-        return model_mean(self.rows, models, quantity, window_s=self.window_s, least=LEAST_REQUESTS)
-
-
-def _conserved(
-    gauges: PodView,
-    rates: tuple[PodView, PodView, PodView],
-    young: frozenset[str],
-    *,
-    window_s: float,
-) -> tuple[Reading, int]:
-    """
-    Arrivals by conservation: completions per second, plus growth of what is inside.
-
-    A pod younger than the window has no rate yet; all that it counted and holds arrived within.
-    An older pod without samples a window ago (Prometheus was away) is not counted at all.
-    """
-    completed, growth, fresh = (view.values for view in rates)
-    running = gauges.values.get(Quantity.RUNNING, {})
-    waiting = gauges.values.get(Quantity.WAITING, {})
-    done, counted = completed.get(Quantity.COMPLETIONS, {}), fresh.get(Quantity.COMPLETIONS, {})
-    grown, queued = (growth.get(one, {}) for one in (Quantity.RUNNING, Quantity.WAITING))
-    if not running:
-        return unknown("no series of running requests for the fleet's pods"), 0
-    total, whole = 0.0, 0
-    for pod, inside in running.items():
-        if pod in grown:
-            total += done.get(pod, 0.0) + grown[pod] + queued.get(pod, 0.0)
-        elif pod in young:
-            total += (inside + waiting.get(pod, 0.0) + counted.get(pod, 0.0)) / window_s
-        else:
-            continue
-        whole += 1
-    if whole == 0:
-        return unknown(f"no samples from {window_s:g} s ago"), 0
-    if not (done or counted) and sum(running.values()) > 0:
-        return unknown("no series of completed requests, although requests are running"), 0
-    return Reading(max(0.0, total)), whole
-
-
-def _sum(view: PodView, quantity: Quantity) -> Reading:
-    values = view.values.get(quantity)
-    return Reading(sum(values.values())) if values else unknown(f"no series for {quantity}")
-
-
-def _mean(view: PodView, quantity: Quantity) -> Reading:
-    values = view.values.get(quantity)
-    if not values:
-        return unknown(f"no series for {quantity}")
-    return Reading(statistics.fmean(values.values()))
-
-
-def _interval_s(entry: object) -> float | None:
-    """Median distance of the time stamps of a range vector's series. [s]"""
-    values = entry.get("values") if isinstance(entry, dict) else None
-    if not isinstance(values, list) or len(values) < 3:
-        return None
-    try:
-        times = [float(sample[0]) for sample in values]
-    except (TypeError, ValueError, IndexError):
-        return None
-    interval_s = statistics.median(after - before for before, after in pairwise(times))
-    return interval_s if 0 < interval_s <= 600 else None

@@ -16,6 +16,9 @@ from fleetline.policy.forecast import Forecast, expect_maximum
 from fleetline.policy.history import Evidence
 from fleetline.policy.situation import Demand, Situation
 
+FIRST_TURNS: Final = 20
+"""Turns before the first decrease: five minutes at the usual period."""
+
 MATURE_S: Final = 75.0
 """A replica that has been ready this long must report: a rate window and a scrape. [s]"""
 
@@ -96,10 +99,19 @@ def assess(
         latency_above_objective=missed[0] if missed else "",
         health=health,
         is_rolling_out=target.is_rolling_out,
+        least_view_s=_least_view_s(memory, period_s),
         held_by=_held_by(fleet, target),
         history=memory.history,
     )
     return Assessment(situation=situation, capacity=capacity, forecast=forecast, missed=missed)
+
+
+def _least_view_s(memory: Memory, period_s: float) -> float:
+    """While rates were seen for a few turns only, a forecast is hardly more than its prior. [s]"""
+    times = memory.rates.times_s
+    seen_s = float(times[-1] - times[0]) if times.size else 0.0
+    needed_s = FIRST_TURNS * period_s
+    return needed_s if seen_s < needed_s else 0.0
 
 
 def _held_by(fleet: Fleet, target: Target) -> tuple[Reason, str] | None:

@@ -19,6 +19,7 @@ from fleetline.adapters.kubernetes import KubernetesCluster, TargetError
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.metrics import OwnMetrics
 from fleetline.adapters.prometheus import Prometheus, PrometheusError
+from fleetline.adapters.remembering import remembered
 from fleetline.adapters.settings import Settings
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.control.memory import Memory  # noqa: TC001 - one import block reads better
@@ -194,7 +195,7 @@ class Rounds:
     ) -> None:
         world, now_s = self._world, time.time()
         if uid not in self._memories:
-            self._memories[uid] = status.remembered(one, now_s=now_s)
+            self._memories[uid] = remembered(one, now_s=now_s)
         view = seen.observations.get(one.fleet.key, seen.because or "not observed")
         try:
             turn = await take_turn(

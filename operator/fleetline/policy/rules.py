@@ -193,7 +193,7 @@ def hold_on_thin_evidence(replicas: int, situation: Situation) -> Step | None:
         return None
     if situation.evidence is not Evidence.COMPLETE:
         return Step(Reason.METRICS_INCOMPLETE, current, situation.incomplete_because or "unknown")
-    window_s = situation.behavior.scale_down.stabilization_window_s
+    window_s = max(situation.behavior.scale_down.stabilization_window_s, situation.least_view_s)
     since_s = situation.history.complete_since_s
     seen_s = 0.0 if since_s is None else situation.now_s - since_s
     if since_s is not None and seen_s >= window_s:

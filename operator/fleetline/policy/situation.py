@@ -70,6 +70,8 @@ class Situation:
     """Which measured percentile is above its target, in words; empty if none is."""
     health: Health = Health()
     is_rolling_out: bool = False
+    least_view_s: float = 0.0
+    """How long the fleet must have been seen before a decrease, besides the window. [s]"""
     held_by: tuple[Reason, str] | None = None
     """A reason outside the policy not to touch the target at all, bounds included."""
     history: History = field(default_factory=History)

@@ -1,0 +1,133 @@
+"""Readings of one fleet: sums over its pods, means over its models, arrivals by conservation."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from fleetline.adapters.engine_metrics import Quantity
+from fleetline.adapters.observations import Model, PodView, Rows, model_mean, model_sum
+from fleetline.control.ports import Reading, unknown
+
+LEAST_REQUESTS: Final = 5.0
+"""Means over fewer requests in a window say nothing."""
+
+LONGEST_INTERVAL_S: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Readings of one fleet from rows by model."""
+
+    rows: Rows
+    models: Sequence[Model]
+    apart: Sequence[Model]
+    """The models, if no other fleet of the namespace serves them."""
+    window_s: float
+
+    def mean_s(self, quantity: Quantity) -> Reading:
+        """Mean of a latency. [s]"""
+        if not self.apart:
+            return unknown("no series, or another fleet serves the same model here")
+        return self._mean(quantity, self.apart)
+
+    def length(self, quantity: Quantity, total: Quantity) -> Reading:
+        """Mean length of requests, from the histogram or else from a counter of tokens. [tokens]"""
+        mean = self._mean(quantity, self.models)
+        if mean.is_known:
+            return mean
+        tokens = model_sum(self.rows, self.models, total, "")
+        count = model_sum(self.rows, self.models, Quantity.END_TO_END, "count")
+        if tokens is None or not count or count * self.window_s < LEAST_REQUESTS:
+            return mean
+        return Reading(tokens / count)
+
+    def hit_share(self) -> Reading:
+        """Share of prompt tokens found in the prefix cache. 0..1"""
+        hits = model_sum(self.rows, self.models, Quantity.PREFIX_HITS, "")
+        asked = model_sum(self.rows, self.models, Quantity.PREFIX_QUERIES, "")
+        if hits is None or not asked:
+            return unknown("no prefix cache queries")
+        return Reading(min(1.0, max(0.0, hits / asked)))
+
+    def rate(self, quantity: Quantity) -> Reading:
+        """Rate of a counter over all pods. [1/s]"""
+        rate = model_sum(self.rows, self.models, quantity, "")
+        return unknown(f"no series for {quantity}") if rate is None else Reading(rate)
+
+    def age_s(self) -> Reading:
+        """Age of the newest sample. [s]"""
+        ages = [
+            value
+            for model in self.models
+            for tag, value in self.rows.by_model.get(model, {}).items()
+            if tag.endswith("/age")
+        ]
+        return Reading(max(0.0, min(ages))) if ages else unknown("no series")
+
+    def _mean(self, quantity: Quantity, models: Sequence[Model]) -> Reading:
+        return model_mean(self.rows, models, quantity, window_s=self.window_s, least=LEAST_REQUESTS)
+
+
+def conserved_arrivals(
+    gauges: PodView,
+    rates: tuple[PodView, PodView, PodView],
+    young: frozenset[str],
+    *,
+    window_s: float,
+) -> tuple[Reading, int]:
+    """
+    Arrivals by conservation: completions per second, plus growth of what is inside.
+
+    A pod younger than the window has no rate yet; all that it counted and holds arrived within.
+    An older pod without samples a window ago (Prometheus was away) is not counted at all.
+    """
+    completed, growth, fresh = (view.values for view in rates)
+    running = gauges.values.get(Quantity.RUNNING, {})
+    waiting = gauges.values.get(Quantity.WAITING, {})
+    done, counted = completed.get(Quantity.COMPLETIONS, {}), fresh.get(Quantity.COMPLETIONS, {})
+    grown, queued = (growth.get(one, {}) for one in (Quantity.RUNNING, Quantity.WAITING))
+    if not running:
+        return unknown("no series of running requests for the fleet's pods"), 0
+    total, whole = 0.0, 0
+    for pod, inside in running.items():
+        if pod in grown:
+            total += done.get(pod, 0.0) + grown[pod] + queued.get(pod, 0.0)
+        elif pod in young:
+            total += (inside + waiting.get(pod, 0.0) + counted.get(pod, 0.0)) / window_s
+        else:
+            continue
+        whole += 1
+    if whole == 0:
+        return unknown(f"no samples from {window_s:g} s ago"), 0
+    if not (done or counted) and sum(running.values()) > 0:
+        return unknown("no series of completed requests, although requests are running"), 0
+    return Reading(max(0.0, total)), whole
+
+
+def pod_sum(view: PodView, quantity: Quantity) -> Reading:
+    """Sum over pods; unknown if no pod shows it."""
+    values = view.values.get(quantity)
+    return Reading(sum(values.values())) if values else unknown(f"no series for {quantity}")
+
+
+def pod_mean(view: PodView, quantity: Quantity) -> Reading:
+    """Mean over pods; unknown if no pod shows it."""
+    values = view.values.get(quantity)
+    if not values:
+        return unknown(f"no series for {quantity}")
+    return Reading(statistics.fmean(values.values()))
+
+
+def scrape_interval_s(entry: object) -> float | None:
+    """Median distance of the time stamps of a range vector's series; None if too few. [s]"""
+    values = entry.get("values") if isinstance(entry, dict) else None
+    if not isinstance(values, list) or len(values) < 3:
+        return None
+    try:
+        times = [float(sample[0]) for sample in values]
+    except (TypeError, ValueError, IndexError):
+        return None
+    distance_s = statistics.median(after - before for before, after in pairwise(times))
+    return distance_s if 0 < distance_s <= LONGEST_INTERVAL_S else None
