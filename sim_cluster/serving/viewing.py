@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -51,14 +51,10 @@ def look(
     seen, gaps = _glance(state, slots, now_s)
     counted = state.replicas[slots]
     used = seen["used_blocks"]
-    alive = [life for life in living if life.is_alive and not life.is_lost]
     return Snapshot(
         now_s=now_s,
         asked_replicas=asked_replicas,
-        ready_replicas=sum(life.slot is not None for life in alive),
-        starting_replicas=sum(life.slot is None and not life.is_pending for life in alive),
-        pending_replicas=sum(life.is_pending for life in alive),
-        draining_replicas=sum(life.is_draining for life in living),
+        **_stages(living),
         arrivals=int(state.router["next_arrival"][0]),
         rejected=int(state.router["rejected"][0]),
         held_requests=int(state.router["held"][0]),
@@ -81,9 +77,19 @@ def look(
     )
 
 
+def _stages(living: Sequence[ReplicaLife]) -> dict[str, Any]:
+    alive = [life for life in living if life.is_alive and not life.is_lost]
+    return {
+        "ready_replicas": sum(life.slot is not None for life in alive),
+        "starting_replicas": sum(life.slot is None and not life.is_pending for life in alive),
+        "pending_replicas": sum(life.is_pending for life in alive),
+        "draining_replicas": sum(life.is_draining for life in living),
+    }
+
+
 def _histograms(
     state: State, slots: Ints, counted: Records, seen: Records, gaps: Ints
-) -> dict[str, Histogram]:
+) -> dict[str, Any]:
     kept = state.histograms
     columns = {
         "time_to_first_token": (state.first_token_bounds, kept.time_to_first_token[slots]),
