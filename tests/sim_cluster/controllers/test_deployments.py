@@ -68,10 +68,13 @@ async def test_a_rollout_that_is_stuck_keeps_the_old_pods_available(world):
     await world.patch(DEPLOYMENTS, "a", {"spec": spec(3, image="two")})
 
     stuck = await world.until(
-        lambda: world.get(DEPLOYMENTS, "a"), lambda each: each["status"].get("replicas") == 4
+        lambda: world.get(DEPLOYMENTS, "a"),
+        lambda each: (
+            each["status"].get("replicas") == 4 and each["status"].get("availableReplicas") == 3
+        ),
     )
-    assert stuck["status"]["availableReplicas"] == 3
     assert stuck["status"]["updatedReplicas"] == 1
+    assert len([pod for pod in await world.list(PODS) if images([pod]) == {"one"}]) == 3
 
 
 async def test_recreate_never_runs_two_versions_at_once(world):
