@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fleetline.model.step_time import StepTime
 from sim_cluster.serving.arrivals import Arrivals
@@ -127,3 +129,32 @@ def test_a_rolling_update_replaces_all_within_its_limits(
     assert max(total for _, total in counts) <= most
     alive = [life for life in running.lives if life.is_alive]
     assert [life.revision for life in alive] == [1] * 4
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 6.0), st.integers(0, 2)), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_whatever_crashes_every_request_is_answered_and_every_block_is_free(
+    crashes: list[tuple[float, int]],
+) -> None:
+    random = np.random.default_rng(4)
+    tight = EngineLimits(max_sequences=16, step_token_budget=128, kv_capacity_tokens=3000.0)
+    arrivals = Arrivals.of(
+        np.cumsum(random.exponential(0.05, 400)),
+        random.integers(1, 600, 400),
+        random.integers(1, 200, 400),
+    )
+    running = FleetSimulation(
+        arrivals, STEP_TIME, tight, startup=StartupTime.fixed(3.0), initial_replicas=3
+    )
+    for wait_s, number in crashes:
+        running.advance(running.now_s + wait_s)
+        if running.lives[number].slot is not None:
+            running.crash(number)
+
+    running.advance(math.inf)
+
+    seen = running.snapshot()
+    assert not np.isnan(running.results().e2e_s).any()
+    assert seen.kv_used_tokens.tolist() == [0, 0, 0]
+    assert seen.in_flight.tolist() == [0, 0, 0]
+    assert running.is_done
