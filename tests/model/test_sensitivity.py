@@ -22,7 +22,7 @@ def test_a_bound_on_tpot_is_moved_by_itself_and_by_bandwidth_but_not_by_slots() 
 
     assert found[str(PER_TOKEN)] > 0.05
     assert found["bandwidth"] > 0.05
-    assert found["slots"] == pytest.approx(0.0, abs=0.01)
+    assert found["slots"] == pytest.approx(0.0, abs=0.05)
     assert found["output tokens"] < 0
 
 
@@ -32,7 +32,7 @@ def test_a_bound_by_memory_is_moved_by_memory() -> None:
     found = sensitivity(TIGHT, LONG_ANSWERS, patient)
 
     assert found["memory"] > 0.5
-    assert found["slots"] == pytest.approx(0.0, abs=0.01)
+    assert found["slots"] == pytest.approx(0.0, abs=0.05)
 
 
 def test_branches_meet_at_capacity() -> None:

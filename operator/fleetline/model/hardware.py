@@ -50,23 +50,25 @@ class Efficiency:
     """Share of peak memory bandwidth that reading weights reaches. 0..1"""
     kv_bandwidth: float = 0.77
     """Share of peak memory bandwidth that reading the KV cache reaches. 0..1"""
-    compute: float = 0.46
+    compute: float = 0.48
     """Share of peak arithmetic that the narrow matrices of decode reach. 0..1"""
-    prefill: float = 0.72
+    prefill: float = 0.75
     """Share of peak arithmetic that prefill reaches. 0..1"""
-    expert_compute: float = 1.0
+    expert_compute: float = 0.47
     """What grouped matrices of experts reach of `compute`. 0..1"""
-    expert_prefill: float = 0.19
+    expert_prefill: float = 0.34
     """What routing and grouped matrices of experts leave of `prefill`. 0..1"""
+    four_bit_compute: float = 0.55
+    """What formats of 4 bits reach of `compute` and `prefill`, relative to their own peak. 0..1"""
     layer_s: float = 50e-6
     """Fixed time of one layer in one step: launches, norms, small kernels. [s]"""
     parallel_layer_s: float = 15e-6
     """What tensor parallelism adds to it: the all-reduces of a small message. [s]"""
-    expert_layer_s: float = 42e-6
+    expert_layer_s: float = 44e-6
     """What a layer of experts adds to it: routing, sorting, more kernels. [s]"""
     latent_layer_s: float = 20e-6
     """What multi-head latent attention adds to it: its low-rank projections. [s]"""
-    sequence_s: float = 23e-6
+    sequence_s: float = 21.5e-6
     """Host-side time of one running sequence in one step: sampling, detokenizing. [s]"""
 
 

@@ -27,7 +27,7 @@ WAITING: Final = 0.02
 """Share of the requests in flight outside the batch from which on the batch is what binds."""
 
 
-OFFLINE_HOST_SHARE: Final = 0.56
+OFFLINE_HOST_SHARE: Final = 0.22
 """Host-side time of a sequence without HTTP and streaming, relative to serving: fitted together
 with the step time on 222 saturated rows of an offline benchmark."""
 

@@ -24,6 +24,9 @@ FLOP_PER_PAIR_AND_VALUE: Final = 4.0
 ALL_REDUCES_PER_LAYER: Final = 2.0
 """After attention and after the feed-forward block (Megatron-LM, arXiv:1909.08053, sec. 3)."""
 
+EXCHANGES_PER_LAYER: Final = 2.0
+"""Each chosen expert gets the token and sends its answer back (arXiv:2006.16668, sec. 3)."""
+
 ACTIVATION_BYTES: Final = 2.0
 """Activations travel between tensor ranks in 16 bits. [bytes]"""
 
@@ -116,22 +119,27 @@ def _layer_s(replica: Replica) -> float:
 def _shares_of_peak(replica: Replica) -> tuple[float, float]:
     """Shares of peak arithmetic that decode and prefill of this model reach. 0..1"""
     efficiency = replica.accelerator.efficiency
+    has_units = bool(replica.accelerator.fp4_flop_per_s)
+    narrow = replica.weight_precision is Precision.FP4 and has_units
+    share = efficiency.four_bit_compute if narrow else 1.0
+    compute, prefill = share * efficiency.compute, share * efficiency.prefill
     if not replica.architecture.experts:
-        return efficiency.compute, efficiency.prefill
-    return (
-        efficiency.compute * efficiency.expert_compute,
-        efficiency.prefill * efficiency.expert_prefill,
-    )
+        return compute, prefill
+    return compute * efficiency.expert_compute, prefill * efficiency.expert_prefill
 
 
 def all_reduce_s_per_token(replica: Replica) -> float:
-    """Time that tensor parallelism spends to send one token's activations around. [s/token]"""
+    """Time to send one token's activations around, between tensor and expert ranks. [s/token]"""
     ranks, model = replica.tensor_parallel, replica.architecture
     link = replica.accelerator.interconnect_bytes_per_s
-    if ranks == 1 or not link:
+    if not link:
         return 0.0
-    sent_bytes = ALL_REDUCES_PER_LAYER * model.layers * model.hidden_size * ACTIVATION_BYTES
-    return 2.0 * (ranks - 1) / ranks * sent_bytes / (INTERCONNECT_SHARE * link)
+    layer_bytes = model.hidden_size * ACTIVATION_BYTES * model.layers
+    sent_bytes = 2.0 * (ranks - 1) / ranks * ALL_REDUCES_PER_LAYER * layer_bytes
+    if replica.expert_parallel and replica.data_parallel > 1:
+        away = 1.0 - 1.0 / replica.data_parallel
+        sent_bytes += EXCHANGES_PER_LAYER * away * model.experts_per_token * layer_bytes
+    return sent_bytes / (INTERCONNECT_SHARE * link)
 
 
 def pair_flop_per_token(model: Architecture) -> float:
