@@ -22,6 +22,7 @@ COMMANDS: tuple[str, ...] = (
     "describe",
     "predict",
     "replay",
+    "explain",
     "demo",
 )
 """Modules of `fleetline.entrypoints.commands`; each has a function `register(app)`."""

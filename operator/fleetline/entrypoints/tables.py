@@ -46,7 +46,8 @@ def print_rows(title: str, rows: Sequence[Row], output: Output) -> None:
     else:
         table = Table(title=title, title_justify="left", header_style="bold")
         for number, name in enumerate(rows[0] if rows else ()):
-            table.add_column(name, justify="left" if number == 0 else "right")
+            is_text = all(isinstance(row[name], str) for row in rows)
+            table.add_column(name, justify="left" if number == 0 or is_text else "right")
         for row in rows:
             table.add_row(*(show(value) for value in row.values()))
         Console(width=None if sys.stdout.isatty() else 140).print(table)
