@@ -8,6 +8,7 @@ from fleetline.control.fleet import Fleet, Mode
 from fleetline.control.memory import Memory
 from fleetline.control.ports import Observations, unknown
 from fleetline.control.turn import Turn, take_turn
+from fleetline.policy.attainment import FIRST
 from fleetline.policy.decision import Reason
 from tests.control.fakes import FakeCluster, a_fleet, a_target, pods, seen
 
@@ -230,4 +231,4 @@ async def test_the_margin_grows_while_a_measured_percentile_is_above_its_target(
 
     taken = await turns(a_fleet(), cluster, [slow] * 9)
 
-    assert taken[-1].memory.margin_factor > 1.05 * 1.05
+    assert taken[-1].memory.margin_factor > 1.05 * FIRST

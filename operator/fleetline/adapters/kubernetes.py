@@ -1,6 +1,6 @@
 """The port `Cluster` made real: targets from the snapshot, counts through the scale subresource."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fleetline.adapters.api_client import ApiClient, ApiError
@@ -13,7 +13,7 @@ from fleetline.adapters.profiles import with_profiles
 from fleetline.adapters.snapshot import FLEETS, WORKLOADS, Key, Snapshot
 from fleetline.control.fleet import Fleet
 from fleetline.control.ports import Pod, Target
-from fleetline.errors import ObservationError
+from fleetline.errors import ManifestError, ObservationError
 from fleetline.policy.decision import Reason
 
 Json = dict[str, Any]
@@ -41,6 +41,8 @@ class KubernetesCluster:
         self._owners: dict[Key, FleetObject] = {}
         self._accelerators: dict[str, NodeAccelerator | None] = {}
         self._plurals: dict[tuple[str, str], str] = {}
+        self._found: dict[str, tuple[tuple[object, ...], Discovery]] = {}
+        self._prices: dict[str, float | None] = {}
         self.discoveries: dict[str, Discovery] = {}
         self.profile_problems: tuple[str, ...] = ()
 
@@ -49,13 +51,14 @@ class KubernetesCluster:
         if view.profiles != self._view.profiles:
             self.catalog, self.profile_problems = with_profiles(self._packaged, view.profiles)
         if view.nodes is not self._view.nodes or view.profiles != self._view.profiles:
-            self._accelerators = {}
+            self._accelerators, self._found, self._prices = {}, {}, {}
         self._view = view
         self._objects = {one.fleet.key: one for one in objects}
         self._owners = {}
         for one in sorted(objects, key=lambda one: (one.fleet.created_s, one.fleet.name)):
             self._owners.setdefault(_key(one.fleet), one)
         self.discoveries = {k: v for k, v in self.discoveries.items() if k in self._objects}
+        self._found = {k: v for k, v in self._found.items() if k in self._objects}
 
     def pods_of(self, fleet: Fleet) -> tuple[Pod, ...]:
         """Pods of a fleet's target in this turn's snapshot."""
@@ -73,7 +76,8 @@ class KubernetesCluster:
                     f"cannot find {fleet.target.kind} {fleet.target.name} in namespace "
                     f"{fleet.namespace}",
                 )
-            found = self._discover(fleet, workload.template, pods)
+            version = (workload.uid, workload.resource_version)
+            found = self._discover(fleet, workload.template, pods, version)
             return self._target(
                 fleet,
                 pods,
@@ -84,7 +88,7 @@ class KubernetesCluster:
                 is_rolling_out=workload.is_rolling_out,
             )
         scale = await self._read_scale(fleet)
-        found = self._discover(fleet, {}, pods)
+        found = self._discover(fleet, {}, pods, ())
         return self._target(
             fleet,
             pods,
@@ -186,17 +190,39 @@ class KubernetesCluster:
             return f"{KIND} {owner.fleet.name}"
         return self._view.autoscalers.get(key, "")
 
+    def price_usd_per_hour(self, accelerator: str) -> float | None:
+        """Price of one accelerator, profiles included; None if there is none. [USD/h]"""
+        if accelerator not in self._prices:
+            try:
+                self._prices[accelerator] = self.catalog.price_usd_per_hour(accelerator)
+            except ManifestError:
+                self._prices[accelerator] = None
+        return self._prices[accelerator]
+
     def _discover(
-        self, fleet: Fleet, template: Mapping[str, Any], pods: Sequence[SeenPod]
+        self,
+        fleet: Fleet,
+        template: Mapping[str, Any],
+        pods: Sequence[SeenPod],
+        version: tuple[str, ...],
     ) -> Discovery:
-        names = {seen.node for seen in pods if seen.node} or self._possible_nodes(template)
+        """Discover anew only if fleet, template or nodes changed."""
+        bound = frozenset(seen.node for seen in pods if seen.node)
+        known = (fleet.uid, fleet.generation, version, bound)
+        if self._found.get(fleet.key, ((), None))[0] != known:
+            names = bound or self._possible_nodes(template)
+            self._found[fleet.key] = known, self._discovered(fleet, template, names)
+        self.discoveries[fleet.key] = self._found[fleet.key][1]
+        return self.discoveries[fleet.key]
+
+    def _discovered(
+        self, fleet: Fleet, template: Mapping[str, Any], names: Iterable[str]
+    ) -> Discovery:
         nodes = [node for name in sorted(names) if (node := self._accelerator(name)) is not None]
         distinct = {(one.accelerator.name, one.source): one for one in nodes}
-        found = discover(
+        return discover(
             self._objects[fleet.key].replica, template, list(distinct.values()), self.catalog
         )
-        self.discoveries[fleet.key] = found
-        return found
 
     def _possible_nodes(self, template: Mapping[str, Any]) -> set[str]:
         """Nodes that the template's node selector allows, if all of them have one accelerator."""

@@ -1,15 +1,14 @@
 """The parts of a status about one replica: its model, its accelerators, their source, the cost."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from fleetline.adapters.catalog import Catalog
 from fleetline.adapters.decimals import decimal, known
 from fleetline.adapters.discovery import UNKNOWN_ACCELERATOR, Discovery
 from fleetline.control.plan import cost_usd_per_million_tokens
 from fleetline.control.ports import Observations
 from fleetline.control.shape import workload_of
 from fleetline.control.turn import Turn
-from fleetline.errors import ManifestError
 from fleetline.model.calibration import CalibrationState, apply
 from fleetline.model.ceiling import Ceiling
 from fleetline.model.kv_cache import kv_capacity_tokens
@@ -17,6 +16,8 @@ from fleetline.model.queueing import drain_time_s
 from fleetline.model.replica import Replica
 
 Json = dict[str, Any]
+Price = Callable[[str], float | None]
+"""Price of one accelerator by name. [USD/h]"""
 
 SHOWN_FACTORS: Final = {"step": "Step", "sequence": "Sequence", "prefill": "Prefill"}
 REQUEST_FACTOR: Final = "RequestSeconds"
@@ -87,7 +88,7 @@ def _factors(replica: Replica | None, state: CalibrationState) -> list[Json]:
 
 
 def accelerators_part(
-    turn: Turn, ceiling: Ceiling | None, found: Discovery | None, catalog: Catalog
+    turn: Turn, ceiling: Ceiling | None, found: Discovery | None, price_of: Price
 ) -> list[Json]:
     """Name each type of accelerator that runs the fleet."""
     if found is None:
@@ -102,7 +103,7 @@ def accelerators_part(
                 "ceilingRequestsPerSecond": decimal(ceiling.rate_per_s)
                 if ceiling is not None and name == used
                 else None,
-                "usdPerHour": decimal(_price(catalog, name)),
+                "usdPerHour": decimal(price_of(name)),
                 "source": next(
                     (one.detail for one in found.found if one.name == "accelerator.name"), None
                 ),
@@ -129,17 +130,10 @@ def discovered_part(found: Discovery | None) -> list[Json]:
     ]
 
 
-def _price(catalog: Catalog, accelerator: str) -> float | None:
-    try:
-        return catalog.price_usd_per_hour(accelerator)
-    except ManifestError:
-        return None
-
-
-def cost_part(turn: Turn, catalog: Catalog) -> Json:
+def cost_part(turn: Turn, price_of: Price) -> Json:
     """Price the current replicas, and tokens at the present load."""
     replica, seen = turn.target.replica, turn.seen
-    price = None if replica is None else _price(catalog, replica.accelerator.name)
+    price = None if replica is None else price_of(replica.accelerator.name)
     if replica is None or price is None:
         return {}
     hourly = price * replica.accelerators * turn.target.replicas

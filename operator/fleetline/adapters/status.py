@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleetline.adapters.catalog import Catalog
 from fleetline.adapters.conditions import Trouble, merged, of_trouble, of_turn
 from fleetline.adapters.decimals import decimal, known, timestamp
 from fleetline.adapters.discovery import Discovery
 from fleetline.adapters.engines import Evidence
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.replica_status import (
+    Price,
     accelerators_part,
     cost_part,
     discovered_part,
@@ -34,7 +34,7 @@ class Background:
 
     discovery: Discovery | None
     evidence: Evidence | None
-    catalog: Catalog
+    price_of: Price
     metrics_failure: str = ""
     """Reason of MetricsAvailable if Prometheus as a whole gave no answer."""
 
@@ -52,11 +52,11 @@ def render(turn: Turn, one: FleetObject, background: Background) -> Json:
         "readyReplicas": turn.assessment.situation.health.ready,
         "bindingObjective": _binding_objective(turn, ceiling),
         "replica": None if ceiling is None else replica_part(turn, ceiling),
-        "accelerators": accelerators_part(turn, ceiling, background.discovery, background.catalog),
+        "accelerators": accelerators_part(turn, ceiling, background.discovery, background.price_of),
         "discovered": discovered_part(background.discovery),
         "workload": _workload(turn),
         "objectives": _objectives(turn),
-        "cost": cost_part(turn, background.catalog),
+        "cost": cost_part(turn, background.price_of),
         "startupTime": _startup(turn.memory),
         "decision": _decision(turn),
         "metricSources": _sources(background.evidence),

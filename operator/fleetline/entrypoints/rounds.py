@@ -215,7 +215,7 @@ class Rounds:
         background = status.Background(
             discovery=world.cluster.discoveries.get(one.fleet.key),
             evidence=world.metrics.evidence.get(one.fleet.key),
-            catalog=world.cluster.catalog,
+            price_of=world.cluster.price_usd_per_hour,
             metrics_failure=seen.failure,
         )
         await world.reporter.tell_scaled(turn)

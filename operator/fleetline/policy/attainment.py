@@ -12,7 +12,7 @@ RAISE_PER_MINUTE: Final = 0.03
 LOWER_PER_MINUTE: Final = 0.0003
 LOWEST: Final = 0.85
 HIGHEST: Final = 1.6
-FIRST: Final = 1.05
+FIRST: Final = 1.10
 """Where learning starts: on replayed traces, schedules that know the future do best with 1.05 to
 1.10."""
 
