@@ -28,6 +28,12 @@ LOADING_BYTES_PER_S: Final = 1e9
 ENGINE_START_S: Final = 60.0
 """Container, engine, graph capture and warm-up; for the prior of the start-up time. [s]"""
 
+LATENESS_S: Final = 120.0
+"""Percentiles of one minute are noisy; a window of five is what counts. [s]"""
+
+WORST_RATIO: Final = 3.0
+"""A percentile beyond this multiple of its target counts as this: one stall is one event."""
+
 LEAST_DIFFERENCES: Final = 8
 PRIOR_DIFFERENCES: Final = 20.0
 NORMAL_QUARTILE: Final = 0.6745
@@ -58,6 +64,7 @@ def learn(memory: Memory, lesson: Lesson) -> Memory:
         seen, lesson.now_s, dispersion=dispersion_of(learned.rates, WINDOW_S)
     )
     learned = replace(learned, lengths=lengths)
+    learned = replace(learned, lateness_ratio=_lateness_ratio(learned, lesson))
     learned = replace(learned, margin_factor=_margin_factor(learned, lesson))
     return _calibrate(learned, lesson)
 
@@ -109,6 +116,26 @@ def _startup(startup: StartupTimes, lesson: Lesson) -> StartupTimes:
     return replace(observed, prior_s=startup_prior_s(replica))
 
 
+def _lateness_ratio(memory: Memory, lesson: Lesson) -> float | None:
+    """Smooth the worst objective's percentile over its target: one noisy minute is no miss."""
+    seen = lesson.seen
+    readings = {} if seen is None else seen.latency_percentiles_s
+    ratios = [
+        reading.value / objective.target_s
+        for objective in lesson.fleet.objectives
+        if (reading := readings.get(str(objective))) is not None and reading.value is not None
+    ]
+    before = memory.lateness_ratio
+    if not ratios:
+        return before
+    worst = min(max(ratios), WORST_RATIO)
+    if before is None or memory.last_turn_s is None:
+        return worst
+    elapsed_s = max(0.0, lesson.now_s - memory.last_turn_s)
+    weight = 1 - math.exp(-elapsed_s / LATENESS_S)
+    return before + weight * (worst - before)
+
+
 def _margin_factor(memory: Memory, lesson: Lesson) -> float:
     """Learn only where more replicas could have helped, and only from windows with latencies."""
     seen, fleet = lesson.seen, lesson.fleet
@@ -121,7 +148,7 @@ def _margin_factor(memory: Memory, lesson: Lesson) -> float:
         return memory.margin_factor
     return learn_margin_factor(
         memory.margin_factor,
-        missed=len(missed_objectives(fleet, seen)),
+        missed=int((memory.lateness_ratio or 0.0) > 1),
         elapsed_s=lesson.now_s - memory.last_turn_s,
     )
 
@@ -147,15 +174,19 @@ def _sample(seen: Observations, lesson: Lesson) -> Sample | None:
     if seen.is_partial or running <= 0:
         return None
     ready = lesson.ready
+    stays_s, waiting = seen.end_to_end_s.value, seen.waiting_requests.value or 0.0
     youngest_s = youngest_age_s(lesson.target, lesson.now_s)
     return Sample(
         at_s=lesson.now_s,
         arrival_rate_per_s=rate / ready,
-        running_requests=running / ready,
-        waiting_requests=(seen.waiting_requests.value or 0.0) / ready,
+        # By Little's law over the window: the gauge is one moment, and its noise would flatten
+        # what latencies owe to load (errors in variables).
+        running_requests=max(0.0, running if stays_s is None else rate * stays_s - waiting) / ready,
+        waiting_requests=waiting / ready,
         time_to_first_token_s=seen.time_to_first_token_s.value,
         inter_token_latency_s=seen.inter_token_latency_s.value,
         end_to_end_s=seen.end_to_end_s.value,
         requests=rate * WINDOW_S,
         youngest_replica_age_s=youngest_s if math.isfinite(youngest_s) else math.inf,
+        replicas=ready,
     )

@@ -26,6 +26,8 @@ class Memory:
     calibrated_s: float | None = None
     """When a calibration sample was last offered. [s]"""
     margin_factor: float = attainment.FIRST
+    lateness_ratio: float | None = None
+    """Measured percentile over its target, the worst objective, smoothed; None before any."""
     unknown_turns: int = 0
     """Turns in a row without metrics."""
     incomplete_turns: int = 0

@@ -195,7 +195,11 @@ def _linearized(
     points = [log_factors, *(log_factors + step * row for row in np.eye(len(FACTORS)))]
     lanes = Lanes.of(
         [
-            (replace(replica, calibration=calibration_of(point, replica)), workload, 1.0)
+            (
+                replace(replica, calibration=calibration_of(point, replica)),
+                workload,
+                float(sample.replicas),
+            )
             for point in points
         ]
     )

@@ -27,6 +27,8 @@ class Sample:
     requests: float
     """Requests completed in the window, all replicas together."""
     youngest_replica_age_s: float = math.inf
+    replicas: int = 1
+    """How many share the load behind one router: they wait less than one alone."""
 
 
 def refusal(sample: Sample) -> str:
