@@ -98,9 +98,11 @@ class Scraper:
             begin = end
         raise KeyError(name)
 
-    def mean_lengths(self, now_s: float) -> tuple[float | None, float | None]:
+    def mean_lengths(
+        self, now_s: float, window_s: float = LENGTH_WINDOW_S
+    ) -> tuple[float | None, float | None]:
         """Mean prompt and answer of recent requests; None if none came or finished. [tokens]"""
-        seen = self.increase(now_s)
+        seen = self.increase(now_s, window_s)
         if not seen.size:
             return None, None
         prompt = float(seen[PROMPT] / seen[FIRST_TOKENS]) if seen[FIRST_TOKENS] > 0 else None

@@ -25,7 +25,6 @@ from fleetline.replay.scrape import (
     FIRST_TOKENS,
     GAPS_S,
     HIT,
-    LENGTH_WINDOW_S,
     PREEMPTIONS,
     QUERIED,
     TTFT_S,
@@ -39,6 +38,12 @@ Floats = NDArray[np.float64]
 
 EPOCH_S: Final = 1_764_489_600.0
 """Unix time at which every trace begins: 2025-11-30 08:00 UTC. [s]"""
+
+MEANS_WINDOW_S: Final = 60.0
+"""Window of the operator's queries for means and percentiles. [s]"""
+
+HISTOGRAM_WINDOW_S: Final = 1800.0
+"""Window of its queries for the buckets of lengths. [s]"""
 
 HISTOGRAM_OF: Final = {
     Metric.TIME_TO_FIRST_TOKEN: "time_to_first_token",
@@ -110,8 +115,8 @@ class VirtualMetrics:
         scraper, seen = self.scraper, self.scraper.latest
         if seen is None:
             return _nothing()
-        past = scraper.increase(self.now_s)
-        prompt, output = scraper.mean_lengths(self.now_s)
+        past = scraper.increase(self.now_s, MEANS_WINDOW_S)
+        prompt, output = scraper.mean_lengths(self.now_s, MEANS_WINDOW_S)
         serving = ~seen.is_draining
         finished = past[FINISHED]
         gaps = scraper.buckets(past, "inter_token_latency")[1].sum()
@@ -120,14 +125,14 @@ class VirtualMetrics:
             running_requests=Reading(float(seen.running.sum())),
             waiting_requests=Reading(float(seen.waiting.sum() + seen.held_requests)),
             kv_cache_utilization=_mean(seen.kv_usage[serving]),
-            prompt_tokens=_reading(prompt, "no request got its first token in 5 min"),
-            output_tokens=_reading(output, "no request finished in 5 min"),
+            prompt_tokens=_reading(prompt, "no request got its first token in a minute"),
+            output_tokens=_reading(output, "no request finished in a minute"),
             prefix_hit_share=_ratio(past[HIT], past[QUERIED]),
             time_to_first_token_s=_ratio(past[TTFT_S], past[FIRST_TOKENS]),
             inter_token_latency_s=_ratio(past[GAPS_S], gaps),
             end_to_end_s=_ratio(past[E2E_S], finished),
             latency_percentiles_s={str(one): self._percentile(past, one) for one in objectives},
-            preemption_rate_per_s=Reading(float(past[PREEMPTIONS]) / LENGTH_WINDOW_S),
+            preemption_rate_per_s=Reading(float(past[PREEMPTIONS]) / MEANS_WINDOW_S),
             sample_age_s=Reading(self.now_s - seen.now_s),
             reporting_replicas=int(serving.sum()),
             lengths=self._recent_lengths(seen.now_s),
@@ -136,13 +141,15 @@ class VirtualMetrics:
     def _percentile(self, past: Floats, objective: Objective) -> Reading:
         bounds, counts = self.scraper.buckets(past, HISTOGRAM_OF[objective.metric])
         value = histogram_quantile(bounds, counts, objective.percentile / 100.0)
-        return _reading(value, "no request in 5 min")
+        return _reading(value, "no request in a minute")
 
     def _recent_lengths(self, scraped_s: float) -> TokenLengths | None:
-        """Lengths of the last 5 minutes as histograms show them; read anew once a minute."""
+        """Lengths of the last half hour as histograms show them; read anew once a minute."""
         if scraped_s - self._lengths[0] < 60.0:
             return self._lengths[1]
-        first, last = np.searchsorted(self.arrivals.t_s, [scraped_s - LENGTH_WINDOW_S, scraped_s])
+        first, last = np.searchsorted(
+            self.arrivals.t_s, [scraped_s - HISTOGRAM_WINDOW_S, scraped_s]
+        )
         found = None
         if last > first:
             found = of_quantiles(
@@ -205,4 +212,4 @@ def _mean(values: Floats) -> Reading:
 
 
 def _ratio(total: float, count: float) -> Reading:
-    return Reading(float(total / count)) if count > 0 else unknown("no request in 5 min")
+    return Reading(float(total / count)) if count > 0 else unknown("no request in a minute")
