@@ -21,32 +21,44 @@ SLACK: Final = 1e-9
 
 def replicas_for_rate(rate_per_s: float, ceiling_at: CeilingAt) -> int:
     """Smallest R whose ceilings together carry an arrival rate; 0 for none."""
-    return _smallest(rate_per_s, lambda replicas: ceiling_at(replicas).rate_per_s)
+    least_per_s = rate_per_s * (1 - SLACK)
+    return _smallest(
+        lambda replicas: replicas * ceiling_at(replicas).rate_per_s >= least_per_s,
+        most=_most(least_per_s, ceiling_at(1).rate_per_s),
+    )
 
 
 def replicas_for_drain(rate_per_s: float, ceiling_at: CeilingAt) -> int:
     """Smallest R that completes requests at a rate, whatever their latency; 0 for none."""
-    return _smallest(rate_per_s, lambda replicas: ceiling_at(replicas).capacity_per_s)
+    least_per_s = rate_per_s * (1 - SLACK)
+    return _smallest(
+        lambda replicas: replicas * ceiling_at(replicas).capacity_per_s >= least_per_s,
+        most=_most(least_per_s, ceiling_at(1).capacity_per_s),
+    )
 
 
 def replicas_for_concurrency(in_flight_requests: float, ceiling_at: CeilingAt) -> int:
     """Smallest R that holds so many requests at the concurrency of the ceiling; 0 for none."""
-    return _smallest(in_flight_requests, lambda replicas: ceiling_at(replicas).concurrency)
+    least_requests = in_flight_requests * (1 - SLACK)
+    return _smallest(
+        lambda replicas: replicas * ceiling_at(replicas).concurrency >= least_requests,
+        most=_most(least_requests, ceiling_at(1).concurrency),
+    )
 
 
-def _smallest(amount: float, share_of: Callable[[int], float]) -> int:
-    """Smallest R with R x share(R) >= amount, for a share that does not fall with R."""
-    if amount <= 0:
+def _most(wanted_requests: float, alone_requests: float) -> int:
+    """As many as it takes without pooling: never fewer than with it."""
+    if wanted_requests <= 0:
         return 0
-    alone = share_of(1)
-    if not alone > 0:
+    if not alone_requests > 0:
         return MOST_REPLICAS
-    high = min(MOST_REPLICAS, max(1, math.ceil(amount / alone * (1 - SLACK))))
-    low = 0
+    return min(MOST_REPLICAS, max(1, math.ceil(wanted_requests / alone_requests)))
+
+
+def _smallest(is_enough: Callable[[int], bool], *, most: int) -> int:
+    """Smallest count up to `most` that is enough, for one that stays enough when it grows."""
+    low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
-        if middle * share_of(middle) >= amount * (1 - SLACK):
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
