@@ -26,7 +26,7 @@ __all__ = ["Ceiling", "Limit", "Question", "ceiling", "ceilings"]
 
 POINTS: Final = 12
 ROUNDS: Final = 2
-CHUNK: Final = 128
+CHUNK: Final = 64
 """Questions solved together: their arrays stay in the processor's cache."""
 LEAST_CONCURRENCY: Final = 1e-3
 """Requests in the batch at which a request is alone. [requests]"""

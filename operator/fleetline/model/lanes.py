@@ -21,6 +21,10 @@ from fleetline.model.workload import TokenLengths, Workload
 Array = NDArray[np.float64]
 
 
+COEFFICIENTS = tuple(field.name for field in fields(StepTime))
+"""Names of the coefficients of a step, in the order of their columns."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinds:
     """A few representative kinds of requests, axis last."""
@@ -78,16 +82,19 @@ class Lanes:
     @classmethod
     def of(cls, questions: Sequence[tuple[Replica, Workload, float]]) -> Self:
         """Stack (replica, workload, replicas behind one router)."""
-        steps = [step_time(replica) for replica, _, _ in questions]
+        known: dict[int, tuple[float, ...]] = {}
+        for replica, _, _ in questions:
+            if id(replica) not in known:
+                step_of = step_time(replica)
+                coefficients = tuple(float(getattr(step_of, name)) for name in COEFFICIENTS)
+                known[id(replica)] = (*coefficients, kv_capacity_tokens(replica))
+        table = np.array([known[id(replica)] for replica, _, _ in questions])
         contexts = [
             mean_contexts(workload.lengths, replica.architecture.window_tokens)
             for replica, workload, _ in questions
         ]
         kinds = _stack([condensed(workload.lengths) for _, workload, _ in questions])
-        step = {
-            field.name: _column([getattr(one, field.name) for one in steps])
-            for field in fields(StepTime)
-        }
+        step = {name: table[:, place, None] for place, name in enumerate(COEFFICIENTS)}
         dispersion = _column([workload.dispersion for _, workload, _ in questions])
         replicas = _column([float(replicas) for _, _, replicas in questions])
         coupling = replicas**POOLING_EXPONENT
@@ -113,9 +120,7 @@ class Lanes:
             dispersion=dispersion,
             max_sequences=_column([replica.max_sequences for replica, _, _ in questions]),
             step_token_budget=_column([replica.step_token_budget for replica, _, _ in questions]),
-            kv_capacity_tokens=_column(
-                [kv_capacity_tokens(replica) for replica, _, _ in questions]
-            ),
+            kv_capacity_tokens=table[:, -1, None],
             lanes=_column([replica.lanes for replica, _, _ in questions]),
             replicas=replicas,
         )
@@ -135,7 +140,7 @@ OUTPUT_STRATA = np.array([0.0, 0.45, 0.88, 1.0])
 """Quantiles that cut the output lengths inside each stratum of prompts."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def condensed(lengths: TokenLengths) -> Kinds:
     """Reduce a distribution to at most 27 kinds of requests with the same means."""
     computed = lengths.prompt_tokens - lengths.cached_prompt_tokens
@@ -176,7 +181,7 @@ def condensed(lengths: TokenLengths) -> Kinds:
     )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def mean_contexts(lengths: TokenLengths, window_tokens: int) -> tuple[float, float, float]:
     """
     Mean context of a request in the decode phase, its mean square, and the mean within a window.
@@ -192,7 +197,7 @@ def mean_contexts(lengths: TokenLengths, window_tokens: int) -> tuple[float, flo
     return float(share @ middle), float(share @ square), float(share @ windowed)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def shared_stay(lengths: TokenLengths) -> float:
     """
     Share of its stay that a request spends with another that came with it, E[min] / E.

@@ -27,6 +27,8 @@ FAR: Final = 60.0
 """Standard deviations above the mean that no percentile up to 99.9 reaches."""
 RARE: Final = 1e-4
 """Probability to wait for a slot below which nobody's percentile sees it."""
+NEAR: Final = 0.05
+"""Mean excess over the width between the bounds below which the upper bound does not matter."""
 SLACK: Final = 2.0
 """Standard deviations of the drift of the batch below which TPOT hardly falls."""
 
@@ -66,21 +68,24 @@ class Latency:
     def _below(self, target_s: Array | float) -> Array:
         excess = np.maximum(self.mean_s - self.shift_s, TINY)
         variance = np.maximum(self.variance_s2, TINY * TINY)
-        if self.most_s is not None:
-            return self._below_bounded(target_s, excess, variance)
-        shape = excess * excess / variance
-        scaled = np.maximum(target_s - self.shift_s, 0.0) * excess / variance
-        return np.asarray(special.gammainc(shape, scaled))
-
-    def _below_bounded(self, target_s: Array | float, excess: Array, variance: Array) -> Array:
-        """Beta instead of gamma: the same two moments between two bounds."""
-        most = self.mean_s if self.most_s is None else self.most_s
-        width = np.maximum(most - self.shift_s, 1.02 * excess)
-        middle = excess / width
-        spread = np.minimum(variance / (width * width), 0.95 * middle * (1.0 - middle))
-        total = middle * (1.0 - middle) / spread - 1.0
-        place = np.clip((target_s - self.shift_s) / width, 0.0, 1.0)
-        return np.asarray(special.betainc(middle * total, (1.0 - middle) * total, place))
+        rate = excess / variance
+        scaled = np.maximum(target_s - self.shift_s, 0.0) * rate
+        below: Array = np.asarray(special.gammainc(excess * rate, scaled))
+        if self.most_s is None:
+            return below
+        # Where the upper bound is near, beta instead of gamma: the same moments between bounds.
+        width = np.maximum(self.most_s - self.shift_s, 1.02 * excess)
+        near = np.broadcast_to(excess > NEAR * width, below.shape)
+        if not near.any():
+            return below
+        middle = np.broadcast_to(excess / width, below.shape)[near]
+        spread = np.broadcast_to(variance / (width * width), below.shape)[near]
+        part = np.broadcast_to((target_s - self.shift_s) / width, below.shape)[near]
+        total = middle * (1.0 - middle) / np.minimum(spread, 0.95 * middle * (1.0 - middle)) - 1.0
+        place = np.clip(part, 0.0, 1.0)
+        below = np.array(below)
+        below[near] = special.betainc(middle * total, (1.0 - middle) * total, place)
+        return below
 
 
 def latency_of(
