@@ -38,7 +38,8 @@ def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
     square = lanes.work_square_s2[..., np.newaxis] * seen * seen
     rate = loop.arrival_rate_per_s[..., np.newaxis]
     average = loop.mean_step_s[..., np.newaxis]
-    met = 1.0 - busy**steps
+    left = busy**steps
+    met = 1.0 - left
     decay = met / (1.0 - busy)
     companions = busy * average * (1.0 + rate * square / average / (1.0 - busy**2))
     single = (1.0 - loop.chunk_share**4)[..., np.newaxis]
@@ -46,7 +47,7 @@ def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
     total = (loop.convoy_share * np.maximum(lanes.decode_steps, 1.0))[..., np.newaxis] * average
     shape = np.maximum(longer, 0.0) * busy * decay
     convoy = total * shape / np.maximum(mean(lanes, shape)[..., np.newaxis], TINY) / steps
-    random = _sum_of_steps(busy, steps) * average + decay**2 * np.maximum(longer, 0.0)
+    random = _sum_of_steps(busy, steps, left) * average + decay**2 * np.maximum(longer, 0.0)
     before = single * rate * square * average / (1.0 - busy**2) * (busy * decay) ** 2
     burst = 1.0 + (lanes.dispersion - 1.0) * lanes.work_s**2 / lanes.work_square_s2
     variance = (rate * square * random + before) * np.maximum(burst, 0.0)[..., np.newaxis]
@@ -54,8 +55,8 @@ def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
     return convoy, variance / steps**2
 
 
-def _sum_of_steps(busy: Array, steps: Array) -> Array:
-    """Variance of the sum of n steps of the recursion, over that of one innovation."""
-    once = busy * (1.0 - busy**steps) / (1.0 - busy)
-    twice = busy**2 * (1.0 - busy ** (2.0 * steps)) / (1.0 - busy**2)
+def _sum_of_steps(busy: Array, steps: Array, left: Array) -> Array:
+    """Variance of the sum of n steps over that of one innovation; `left` is busy^n."""
+    once = busy * (1.0 - left) / (1.0 - busy)
+    twice = busy**2 * (1.0 - left * left) / (1.0 - busy**2)
     return np.asarray((steps - 2.0 * once + twice) / (1.0 - busy) ** 2)

@@ -127,7 +127,7 @@ class Lanes:
 
 
 LEAST_STEPS = 1e-12
-"""Decode steps of answers of one token: none, but not a division by zero. [steps]"""
+"""Decode steps of answers of one token: none, but no division by zero. [steps]"""
 
 POOLING_EXPONENT = -0.6
 """Behind a least-loaded router a replica gets its next request when one has left: the more
