@@ -8,8 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from fleetline.adapters import conditions
 from fleetline.entrypoints.cli import build

@@ -127,7 +127,7 @@ class KubernetesCluster:
         }
         try:
             await self._api.patch(
-                await self._scale_path(fleet), body, {"fieldManager": FIELD_MANAGER}
+                await self.scale_path(fleet), body, {"fieldManager": FIELD_MANAGER}
             )
         except ApiError as error:
             reason = "Conflict" if error.status == 409 else _reason(error, "FailedUpdateScale")
@@ -135,11 +135,12 @@ class KubernetesCluster:
 
     async def _read_scale(self, fleet: Fleet) -> Json:
         try:
-            return await self._api.get(await self._scale_path(fleet))
+            return await self._api.get(await self.scale_path(fleet))
         except ApiError as error:
             raise TargetError(_reason(error, "FailedGetScale"), str(error)) from None
 
-    async def _scale_path(self, fleet: Fleet) -> str:
+    async def scale_path(self, fleet: Fleet) -> str:
+        """Path of the scale subresource of a target; TargetError if its kind has none."""
         group_version, kind = fleet.target.api_version, fleet.target.kind
         prefix = "/api" if "/" not in group_version else "/apis"
         plural = WORKLOADS.get(kind) if group_version == "apps/v1" else None

@@ -23,6 +23,7 @@ COMMANDS: tuple[str, ...] = (
     "predict",
     "replay",
     "explain",
+    "doctor",
     "demo",
 )
 """Modules of `fleetline.entrypoints.commands`; each has a function `register(app)`."""
