@@ -72,8 +72,8 @@ async def take_turn(
     """
     # Observe.
     target = await cluster.read_target(fleet)
-    left = memory.history.left_replicas
     memory = _recall(memory, target, now_s)
+    left = memory.history.left_replicas
 
     # Model: learn from what was seen, and put the situation together.
     observed = seen if isinstance(seen, Observations) else None
@@ -105,7 +105,7 @@ async def take_turn(
         now_s=now_s,
         wrote=wrote,
         write_failure=failure,
-        found_changed_from=left if left != target.replicas else None,
+        found_changed_from=None if left == target.replicas else left,
     )
 
 

@@ -138,6 +138,9 @@ def expect_maximum(
         spans = span_s / max(horizon_s, min(LEAST_SPAN_S, LEAST_SPAN_HORIZONS * horizon_s))
         weight = spans / (spans + PRIOR_SPANS)
         expected = weight * level * float(learned[chosen]) + (1 - weight) * expected
+    # After a jump its own ratio multiplies the new level: nothing is expected beyond the largest
+    # rate that was seen, and what the prior lets it grow by.
+    expected = min(expected, prior * float(rates.max()))
     expected = max(expected, float(rates[-1]))
     return Forecast(
         expected_rate_per_s=max(0.0, expected - floor_per_s),
