@@ -30,6 +30,8 @@ SETTLING_S = 8.0
 """Start of each rate that is left out: the batch still fills. [s]"""
 HIGHEST_RATE_PER_S = 3.0
 """Rates up to this one teach; the next ones are what has to be foreseen. [1/s]"""
+USUAL_REQUESTS = 60.0
+"""Requests whose weight the lengths of all teaching rates have beside those of one. [requests]"""
 UNKNOWN_HARDWARE = 3.0
 """How much wider than for a known accelerator the prior is."""
 
@@ -55,7 +57,8 @@ CORE = Accelerator(
     bf16_flop_per_s=160e9,
     efficiency=Efficiency(compute=0.72, layer_s=3e-3, sequence_s=0.3e-3),
 )
-"""Rough figures of an AVX2 core: 80 Gflop/s in float32, weights in its caches, 3 ms a layer in eager mode."""
+"""Rough figures of an AVX2 core: 80 Gflop/s in float32, weights in its caches, and 3 ms a layer in
+eager mode."""
 
 REPLICA = Replica(
     architecture=TINY,
@@ -148,16 +151,28 @@ def learn(rows: Sequence[Row]) -> tuple[CalibrationState, Workload]:
     return state, workload
 
 
+def lengths_at(rows: Sequence[Row], chosen: Sequence[Row]) -> Workload:
+    """Lengths at one rate, drawn to those of all teaching rates: its window holds few requests."""
+    taught = [some for rate, some in by_rate(rows) if rate <= HIGHEST_RATE_PER_S]
+    prompts = [grown(some, "prompt_tokens_total") for some in (*taught, chosen)]
+    begun = [grown(some, "time_to_first_token_seconds_count") for some in (*taught, chosen)]
+    gaps = [grown(some, "inter_token_latency_seconds_count") for some in (*taught, chosen)]
+    ended = [grown(some, "e2e_request_latency_seconds_count") for some in (*taught, chosen)]
+
+    def drawn(tokens: Sequence[float], requests: Sequence[float]) -> float:
+        usual = sum(tokens[:-1]) / sum(requests[:-1])
+        return (tokens[-1] + USUAL_REQUESTS * usual) / (requests[-1] + USUAL_REQUESTS)
+
+    return Workload(lengths=TokenLengths.evenly(drawn(prompts, begun), drawn(gaps, ended) + 1.0))
+
+
 def main() -> None:
     """Print what was learned and what it foresees beside the bars."""
     rows = read(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT)
     state, _ = learn(rows)
     learned = apply(REPLICA, state)
-    everything = [row for rate, some in by_rate(rows) for row in some if rate <= HIGHEST_RATE_PER_S]
-    lengths = TokenLengths.evenly(72.0, 72.0)
     for rate, chosen in by_rate(rows):
-        sample, workload = sample_of(chosen, 0.0)
-        lengths = workload.lengths if rate <= HIGHEST_RATE_PER_S else lengths
+        sample, workload = sample_of(chosen, 0.0)[0], lengths_at(rows, chosen)
         point = operate(learned, workload, sample.arrival_rate_per_s)
         seen_s = sample.end_to_end_s or 0.0
         print(
@@ -165,10 +180,11 @@ def main() -> None:
             f"W {point.residence_time_s:.2f} s, measured {seen_s:.2f} s, "
             f"{point.residence_time_s / seen_s - 1:+.1%} (bar 10 % up to 3)"
         )
-    found = ceiling(learned, Workload(lengths=lengths), OBJECTIVES)
+    last = [some for rate, some in by_rate(rows) if rate <= HIGHEST_RATE_PER_S][-1]
+    found = ceiling(learned, lengths_at(rows, last), OBJECTIVES)
     print(
         f"ceiling {found.rate_per_s:.2f} requests/s ({found.limit}), bar: between 3 and 4; "
-        f"{len(everything)} scrapes taught; capacity {found.capacity_per_s:.2f} requests/s"
+        f"capacity {found.capacity_per_s:.2f} requests/s"
     )
 
 

@@ -33,12 +33,15 @@ def test_rates_up_to_three_foresee_a_ceiling_between_three_and_four() -> None:
 def test_the_residence_time_is_foreseen_at_each_rate() -> None:
     rows = live.read(SCRAPES)
     learned = apply(live.REPLICA, live.learn(rows)[0])
-    seen = [live.sample_of(chosen, 0.0) for rate, chosen in live.by_rate(rows) if rate >= 1.0]
+    seen = [
+        (live.sample_of(chosen, 0.0)[0], live.lengths_at(rows, chosen))
+        for _, chosen in live.by_rate(rows)
+    ]
 
     ratios = [
         operate(learned, workload, sample.arrival_rate_per_s).residence_time_s / sample.end_to_end_s
         for sample, workload in seen
     ]
 
-    assert len(ratios) == 3
+    assert len(ratios) == 4
     assert all(0.9 < ratio < 1.1 for ratio in ratios)
