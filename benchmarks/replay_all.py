@@ -13,6 +13,7 @@ import csv
 import dataclasses
 import gzip
 import math
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -240,13 +241,17 @@ def images(path: Path, options: TraceOptions) -> Trace:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [(float(one["t_s"]), float(one["exec_time_s"])) for one in csv.DictReader(lines)]
     times, service_s = (np.array(one) for one in zip(*sorted(rows), strict=True))
-    scratch = Path(ROOT / "build" / "images.csv")
+    scratch = ROOT / "build" / f"images-{os.getpid()}.csv"
     scratch.parent.mkdir(exist_ok=True)
-    with scratch.open("w", encoding="utf-8") as out:
-        out.write("t_s,prompt_tokens,output_tokens\n")
-        for t, service in zip(times, service_s, strict=True):
-            out.write(f"{t},100,{max(1, round(service * TOKENS_PER_SECOND))}\n")
-    return read_traces(scratch, options)[0]
+    rows_out = (
+        f"{t},100,{max(1, round(service * TOKENS_PER_SECOND))}"
+        for t, service in zip(times, service_s, strict=True)
+    )
+    scratch.write_text("t_s,prompt_tokens,output_tokens\n" + "\n".join(rows_out), "utf-8")
+    try:
+        return read_traces(scratch, options)[0]
+    finally:
+        scratch.unlink()
 
 
 def hindsight(one: Answer) -> Outcome:
@@ -264,8 +269,9 @@ def report(answers: list[Answer], minutes: float) -> str:
         "command makes it anew. Peers are implemented from their published algorithms",
         "(`operator/fleetline/replay/baselines`), at their defaults and, as NAME@best, at the",
         "threshold that in hindsight costs least on this very trace with 99 % of windows met; ours",
-        "has one setting for all traces. Hours are GPU-hours, from creation to end of drain. A window",
-        "of five minutes is met if the 95th percentiles of TTFT and TPOT held for what arrived in it.",
+        "has one setting for all traces. Hours are GPU-hours, from creation to end of drain. A",
+        "window of five minutes is met if the 95th percentiles of TTFT and TPOT held for what",
+        "arrived in it.",
         "Traces are cut to at most 12 hours and scaled to fleets of 3 to 15 replicas; image",
         "requests have service times, not tokens, and are taken as text of the same duration.",
         "Weak points of the comparison: peers know the ceiling of one replica, which flatters",

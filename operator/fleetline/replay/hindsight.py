@@ -13,7 +13,7 @@ from fleetline.replay.tasks import Outcome, Task
 WINDOWS_TARGET: Final = 0.99
 """Share of windows in which the objectives must hold. 0..1"""
 
-REFINEMENTS: Final = 2
+REFINEMENTS: Final = 1
 """How often the grid is refined around its best setting."""
 
 Perform = Callable[[Sequence[Task]], list[Outcome]]
