@@ -132,7 +132,7 @@ def sample_of(rows: Sequence[Row], at_s: float) -> tuple[Sample, Workload]:
 
 def learn(rows: Sequence[Row]) -> tuple[CalibrationState, Workload]:
     """Feed every window of the teaching rates to the calibration, in order of time."""
-    state, at_s = prior(REPLICA, spread=UNKNOWN_HARDWARE), 0.0
+    state, at_s = prior(REPLICA, spread_factor=UNKNOWN_HARDWARE), 0.0
     workload = Workload(lengths=TokenLengths.evenly(72.0, 72.0))
     for rate, chosen in by_rate(rows):
         if rate > HIGHEST_RATE_PER_S:

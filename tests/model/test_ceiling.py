@@ -66,7 +66,7 @@ def test_more_bandwidth_never_lowers_the_ceiling(factor: float) -> None:
 
 
 def test_replicas_behind_one_router_carry_more_each_and_most_for_long_prompts() -> None:
-    code = Workload(lengths=TokenLengths.evenly(4000.0, 30.0, spread=0.9))
+    code = Workload(lengths=TokenLengths.evenly(4000.0, 30.0, spread_share=0.9))
     objectives = [Objective(metric=Metric.TIME_TO_FIRST_TOKEN, target_s=0.4)]
 
     chat_rates = [ceiling(H100, CHAT, BOTH, replicas=n).rate_per_s for n in (1, 4, 16, 64)]

@@ -104,7 +104,7 @@ def parse_measured(catalog: Catalog, row: Mapping[str, str]) -> Measured | None:
 @cache
 def spread_lengths(prompt_tokens: float, output_tokens: float) -> TokenLengths:
     """Lengths that vary evenly around their means; one object for equal rows."""
-    return TokenLengths.evenly(prompt_tokens, output_tokens, spread=SPREAD)
+    return TokenLengths.evenly(prompt_tokens, output_tokens, spread_share=SPREAD)
 
 
 @cache

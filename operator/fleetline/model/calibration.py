@@ -115,9 +115,9 @@ def shape_of(replica: Replica) -> str:
     )
 
 
-def prior(replica: Replica, *, spread: float = 1.0) -> CalibrationState:
-    """Start from the physical prior; `spread` widens it for an unknown accelerator."""
-    variances = np.diag(np.square(np.multiply(PRIOR_SPREAD, spread)))
+def prior(replica: Replica, *, spread_factor: float = 1.0) -> CalibrationState:
+    """Start from the physical prior; `spread_factor` widens it for an unknown accelerator."""
+    variances = np.diag(np.square(np.multiply(PRIOR_SPREAD, spread_factor)))
     return CalibrationState(
         shape=shape_of(replica), covariance=tuple(float(value) for value in variances.ravel())
     )

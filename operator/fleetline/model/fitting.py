@@ -42,7 +42,7 @@ class Measured:
     time_to_first_token_s: float
 
     @property
-    def decoding(self) -> float:
+    def decoding_requests(self) -> float:
         """Requests in the decode phase, Little's law: rate x decode time. [requests]"""
         gaps = max(self.case.workload.lengths.mean_output_tokens - 1.0, 1.0)
         return self.arrival_rate_per_s * gaps * self.time_per_output_token_s
@@ -106,7 +106,7 @@ def _fit(
 
 def _linearized(rows: Sequence[Measured], factors: Sequence[Array]) -> tuple[Array, Array]:
     """Logarithms of TPOT and TTFT of each row, shape (rows, 2), and slopes (rows, 2, factors)."""
-    decoding = np.array([row.decoding for row in rows])
+    decoding = np.array([row.decoding_requests for row in rows])
     rates = np.array([row.arrival_rate_per_s for row in rows])
     values = []
     for offset in [np.zeros(len(FACTORS)), *(STEP * np.eye(len(FACTORS)))]:

@@ -98,7 +98,7 @@ class Lanes:
         dispersion = _column([workload.dispersion for _, workload, _ in questions])
         replicas = _column([float(replicas) for _, _, replicas in questions])
         coupling = replicas**POOLING_EXPONENT
-        shared = _column([shared_stay(workload.lengths) for _, workload, _ in questions])
+        shared = _column([shared_stay_share(workload.lengths) for _, workload, _ in questions])
         work = _prefill_work_s(kinds, step)
         outputs = (kinds.weights * kinds.output_tokens).sum(axis=-1)
         prompts = kinds.prompt_tokens
@@ -198,7 +198,7 @@ def mean_contexts(lengths: TokenLengths, window_tokens: int) -> tuple[float, flo
 
 
 @lru_cache(maxsize=256)
-def shared_stay(lengths: TokenLengths) -> float:
+def shared_stay_share(lengths: TokenLengths) -> float:
     """
     Share of its stay that a request spends with another that came with it, E[min] / E.
 
@@ -235,8 +235,8 @@ def _stack(kinds: Sequence[Kinds]) -> Kinds:
     """Pad to one number of kinds with weight zero."""
     width = max(kind.weights.size for kind in kinds)
 
-    def padded(name: str, fill: float) -> Array:
-        stacked = np.full((len(kinds), 1, width), fill)
+    def padded(name: str, fill_tokens: float) -> Array:
+        stacked = np.full((len(kinds), 1, width), fill_tokens)
         for row, kind in enumerate(kinds):
             values = getattr(kind, name)
             stacked[row, 0, : values.size] = values

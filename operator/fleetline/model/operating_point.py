@@ -179,10 +179,10 @@ def _alike(mean_s: Array, variance_s2: Array) -> Latency:
     )
 
 
-def _unstable(arrival_rate_per_s: float, capacity: float) -> OperatingPoint:
+def _unstable(arrival_rate_per_s: float, capacity_per_s: float) -> OperatingPoint:
     return OperatingPoint(
         arrival_rate_per_s=arrival_rate_per_s,
-        capacity_per_s=capacity,
+        capacity_per_s=capacity_per_s,
         is_stable=False,
         concurrency=math.inf,
         residence_time_s=math.inf,

@@ -13,9 +13,9 @@ OUTPUT_NODES = 4
 """Points of the quadrature of lengths of which only the mean is known."""
 
 
-def _nodes(count: int, spread: float) -> NDArray[np.float64]:
+def _nodes(count: int, spread_share: float) -> NDArray[np.float64]:
     middle = (np.arange(count) + 0.5) / count
-    return 1.0 - spread + 2.0 * spread * middle
+    return 1.0 - spread_share + 2.0 * spread_share * middle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,14 +41,16 @@ class TokenLengths:
         return cls.of(np.array([prompt_tokens]), np.array([output_tokens]))
 
     @classmethod
-    def evenly(cls, prompt_tokens: float, output_tokens: float, *, spread: float = 0.5) -> Self:
+    def evenly(
+        cls, prompt_tokens: float, output_tokens: float, *, spread_share: float = 0.5
+    ) -> Self:
         """
         Lengths that vary evenly and independently by a share around their means.
 
         For where only means are known: the same length for all would hide what long ones do.
         """
-        prompts = prompt_tokens * _nodes(PROMPT_NODES, spread)
-        outputs = output_tokens * _nodes(OUTPUT_NODES, spread)
+        prompts = prompt_tokens * _nodes(PROMPT_NODES, spread_share)
+        outputs = output_tokens * _nodes(OUTPUT_NODES, spread_share)
         first, second = np.meshgrid(
             np.maximum(prompts, 1.0), np.maximum(outputs, 1.0), indexing="ij"
         )
