@@ -51,7 +51,7 @@ async def check_series(sight: Sight, one: FleetObject, pods: Sequence[Pod]) -> l
     seen = sight.observations[key]
     names = sight.names[one.fleet.namespace]
     return [
-        *_sources(key, evidence, names),
+        *_sources(one, evidence, names),
         _coverage(key, seen, ready),
         await _interval(sight, one, evidence, ready),
         _arrivals(key, seen),
@@ -61,9 +61,10 @@ async def check_series(sight: Sight, one: FleetObject, pods: Sequence[Pod]) -> l
     ]
 
 
-def _sources(key: str, evidence: Evidence, names: frozenset[str]) -> list[Finding]:
+def _sources(one: FleetObject, evidence: Evidence, names: frozenset[str]) -> list[Finding]:
     """Which candidate name answers for each of the quantities that decisions need."""
-    findings = []
+    key, findings = one.fleet.key, []
+    counts_arrivals = one.metrics.arrivals_counter is None  # by completions; else a gateway does
     for quantity in (Quantity.RUNNING, Quantity.WAITING, Quantity.COMPLETIONS):
         if metric := evidence.sources.get(quantity):
             count = evidence.series.get(quantity)
@@ -77,7 +78,8 @@ def _sources(key: str, evidence: Evidence, names: frozenset[str]) -> list[Findin
             if exists
             else f"there is none of {', '.join(candidates)}"
         )
-        tell = failed if quantity is Quantity.COMPLETIONS and not exists else warning
+        is_needed = quantity is Quantity.COMPLETIONS and counts_arrivals
+        tell = failed if is_needed and not exists else warning
         mend = "wait for a few scrapes" if exists else "check the engine's version and its metrics"
         findings.append(tell(CHECK, f"{quantity} of {key}", says, mend))
     return findings
