@@ -71,6 +71,7 @@ class Lanes:
     window_context_tokens: Array
     """The same, capped at the window of sliding-window layers. [tokens]"""
     dispersion: Array
+    """Variance over mean of arrival counts at one replica: each gets its share of the bursts."""
     max_sequences: Array
     step_token_budget: Array
     kv_capacity_tokens: Array
@@ -95,8 +96,8 @@ class Lanes:
         ]
         kinds = _stack([condensed(workload.lengths) for _, workload, _ in questions])
         step = {name: table[:, place, None] for place, name in enumerate(COEFFICIENTS)}
-        dispersion = _column([workload.dispersion for _, workload, _ in questions])
         replicas = _column([float(replicas) for _, _, replicas in questions])
+        bursts = _column([workload.dispersion - 1.0 for _, workload, _ in questions]) / replicas
         coupling = replicas**POOLING_EXPONENT
         shared = _column([shared_stay_share(workload.lengths) for _, workload, _ in questions])
         work = _prefill_work_s(kinds, step)
@@ -111,13 +112,13 @@ class Lanes:
             decode_steps=np.maximum(outputs - 1.0, LEAST_STEPS) / step["tokens_per_step"],
             prompt_tokens=(kinds.weights * prompts).sum(axis=-1),
             prompt_square=(kinds.weights * prompts * prompts).sum(axis=-1),
-            variance_ratio=coupling * np.maximum(1.0 + (dispersion - 1.0) * shared, 0.0),
-            outside=coupling * np.minimum((1.0 + dispersion) / 2.0, 1.0),
+            variance_ratio=np.maximum(coupling + bursts * shared, 0.0),
+            outside=coupling * np.minimum(1.0 + bursts / 2.0, 1.0),
             coupling=coupling,
             context_tokens=_column([plain for plain, _, _ in contexts]),
             context_square=_column([square for _, square, _ in contexts]),
             window_context_tokens=_column([windowed for _, _, windowed in contexts]),
-            dispersion=dispersion,
+            dispersion=1.0 + bursts,
             max_sequences=_column([replica.max_sequences for replica, _, _ in questions]),
             step_token_budget=_column([replica.step_token_budget for replica, _, _ in questions]),
             kv_capacity_tokens=table[:, -1, None],

@@ -109,4 +109,4 @@ class Workload:
 
     lengths: TokenLengths
     dispersion: float = 1.0
-    """Index of dispersion of arrival counts: variance over mean; 1 is Poisson."""
+    """Index of dispersion of arrival counts at the router: variance over mean; 1 is Poisson."""
