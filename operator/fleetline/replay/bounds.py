@@ -20,7 +20,7 @@ from fleetline.replay.tasks import CLAIRVOYANT, Outcome, Plan, Task
 Floats = NDArray[np.float64]
 
 PLAN_PERIOD_S: Final = 15.0
-SMOOTHINGS_S: Final = (60.0, 120.0, 300.0)
+SMOOTHINGS_S: Final = (60.0, 120.0, 300.0, 900.0, 3600.0)
 """Widths of the moving average of the true demand. [s]"""
 
 MARGINS: Final = (

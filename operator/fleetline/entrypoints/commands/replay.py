@@ -9,20 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from fleetline.adapters.catalog import load_catalog
 from fleetline.adapters.durations import parse_duration_s
 from fleetline.entrypoints import options, tables
+from fleetline.entrypoints.replay_inputs import (
+    files_of,
+    fleet_of,
+    lengths_of_option,
+    scenario_of,
+)
 from fleetline.entrypoints.replay_progress import Progress
-from fleetline.errors import ManifestError
 from fleetline.model.hardware import Precision
 from fleetline.replay.answer import Answer, Request, answer, parse_policies
-from fleetline.replay.drawing import LengthQuantiles, read_lengths
-from fleetline.replay.fleet_file import FleetFile, read_fleet_file
 from fleetline.replay.html import page
 from fleetline.replay.pool import open_runs
-from fleetline.replay.scenario import Scenario, default_max_replicas, first_replicas
-from fleetline.replay.traces import Trace, TraceOptions, is_trace, read_traces
-from sim_cluster.serving.startup import StartupTime
+from fleetline.replay.scenario import Scenario
+from fleetline.replay.traces import TraceOptions, read_traces
 
 DurationOption = Annotated[str, typer.Option(help="Such as 180s or 3m.")]
 
@@ -86,7 +87,7 @@ def run(
     request = parse_policies(
         policy, sweeps=sweep, has_bounds=bounds, wants_requests=requests_out is not None
     )
-    file = _fleet_of(
+    file = fleet_of(
         fleet,
         model,
         accelerator,
@@ -102,7 +103,7 @@ def run(
     trace_options = TraceOptions(
         scale=scale,
         dispersion=dispersion,
-        lengths=_lengths(lengths),
+        lengths=lengths_of_option(lengths),
         start_s=start,
         end_s=end,
         seed=seed,
@@ -113,7 +114,7 @@ def run(
         file = dataclasses.replace(file, max_replicas=max_replicas)
     startup_s = parse_duration_s("--startup", startup)
     scenarios = [
-        _scenario(
+        scenario_of(
             one,
             file,
             startup=(startup_s, startup_spread),
@@ -123,7 +124,7 @@ def run(
             initial_replicas=initial_replicas,
             seed=seed,
         )
-        for path in _files(trace)
+        for path in files_of(trace)
         for one in read_traces(path, trace_options)
     ]
     answers = [_answer(one, request, processes, ray) for one in scenarios]
@@ -132,93 +133,6 @@ def run(
     if requests_out is not None:
         _write_requests(requests_out, answers)
     _print(answers, output)
-
-
-def _fleet_of(
-    fleet: Path | None,
-    model: str | None,
-    accelerator: str | None,
-    objective: list[str],
-    engine: options.EngineOptions,
-) -> FleetFile:
-    catalog = load_catalog()
-    if fleet is not None:
-        read = read_fleet_file(fleet, catalog, accelerator)
-        if objective:
-            given = tuple(options.parse_objectives(objective))
-            read = dataclasses.replace(read, objectives=given)
-        return read
-    if model is None or accelerator is None:
-        raise ManifestError("--model and --accelerator, or --fleet, must be given, got neither")
-    hardware = catalog.accelerator(accelerator)
-    return FleetFile(
-        replica=options.build_replica(catalog, model, hardware, engine),
-        objectives=tuple(options.parse_objectives(objective)),
-        price_usd_per_hour=catalog.price_usd_per_hour(accelerator),
-    )
-
-
-def _lengths(text: str | None) -> LengthQuantiles | None:
-    if text is None:
-        return None
-    if Path(text).exists():
-        return read_lengths(Path(text))
-    name, _, series = text.rpartition(":")
-    return read_lengths(Path(name or text), series if name else None)
-
-
-def _files(paths: list[Path]) -> list[Path]:
-    files: list[Path] = []
-    for path in paths:
-        if not path.is_dir():
-            files.append(path)
-            continue
-        inside = sorted(path.glob("*.csv")) + sorted(path.glob("*.csv.gz"))
-        traces = [one for one in inside if is_trace(one)]
-        for one in inside:
-            if one not in traces:
-                typer.echo(f"{one.name}: not a trace, left out", err=True)
-        files += traces
-    if not files:
-        raise ManifestError("TRACE must be at least one trace file, got none")
-    return files
-
-
-def _scenario(
-    trace: Trace,
-    file: FleetFile,
-    *,
-    startup: tuple[float, float],
-    period_s: float,
-    scrape_s: float,
-    dispersion: float,
-    initial_replicas: int | None,
-    seed: int,
-) -> Scenario:
-    startup_s, spread = startup
-    most = file.max_replicas or default_max_replicas(
-        trace, file.replica, file.objectives, dispersion=dispersion
-    )
-    first = initial_replicas or first_replicas(
-        trace, file.replica, file.objectives, dispersion=dispersion, max_replicas=most
-    )
-    return Scenario(
-        trace=trace,
-        replica=file.replica,
-        objectives=file.objectives,
-        startup=StartupTime.spread(startup_s, spread),
-        startup_s=startup_s,
-        period_s=period_s,
-        scrape_s=scrape_s,
-        dispersion=dispersion,
-        min_replicas=file.min_replicas,
-        max_replicas=most,
-        initial_replicas=max(file.min_replicas, first),
-        seed=seed,
-        price_usd_per_hour=file.price_usd_per_hour,
-        queue_drain_s=file.queue_drain_s,
-        behavior=file.behavior,
-    )
 
 
 def _answer(scenario: Scenario, request: Request, processes: int | None, ray: str | None) -> Answer:
