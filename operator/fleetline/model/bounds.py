@@ -8,7 +8,8 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetline.model.lanes import Array, Lanes
+from fleetline.model.kinds import Array
+from fleetline.model.lanes import Lanes
 from fleetline.model.latency import latency_of
 from fleetline.model.loop import Loop
 from fleetline.model.objective import Metric, Objective

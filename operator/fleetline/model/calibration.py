@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from fleetline.errors import ModelError
-from fleetline.model.lanes import Array, Lanes
+from fleetline.model.kinds import Array
+from fleetline.model.lanes import Lanes
 from fleetline.model.latency import time_to_first_token
 from fleetline.model.loop import observed_loop
 from fleetline.model.replica import Calibration, Replica

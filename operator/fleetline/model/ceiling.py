@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from fleetline.errors import ModelError
 from fleetline.model.bounds import MOST_OF_CAPACITY, Bounds, Limit, Question
-from fleetline.model.lanes import Array, Lanes
+from fleetline.model.kinds import Array
+from fleetline.model.lanes import Lanes
 from fleetline.model.latency import latency_of
 from fleetline.model.loop import TINY, open_loop
 from fleetline.model.objective import Objective

@@ -10,7 +10,8 @@ of it. The sum of n such steps has mean and variance in closed form.
 
 import numpy as np
 
-from fleetline.model.lanes import Array, Lanes
+from fleetline.model.kinds import Array
+from fleetline.model.lanes import Lanes
 from fleetline.model.loop import MOST_BUSY, TINY, Loop, mean
 
 UNEVEN = 1.25

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetline.model.lanes import Array, Lanes
+from fleetline.model.kinds import Array
+from fleetline.model.lanes import Lanes
 from fleetline.model.loop import (
     ALMOST_ONE,
     TINY,

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from fleetline.model.calibration import FACTORS, HIGHEST, LOWEST, PRIOR_SPREAD, calibration_of
-from fleetline.model.lanes import Array
+from fleetline.model.kinds import Array
 from fleetline.model.prediction import Case, observe
 from fleetline.model.replica import Calibration
 

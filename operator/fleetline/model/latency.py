@@ -17,7 +17,8 @@ from scipy import special
 
 from fleetline.model.convoy import convoy_s
 from fleetline.model.first_token import own_prefill_s, prefill_wait
-from fleetline.model.lanes import Array, Lanes
+from fleetline.model.kinds import Array
+from fleetline.model.lanes import Lanes
 from fleetline.model.loop import ALMOST_ONE, TINY, Loop, full_step_s
 from fleetline.model.objective import Metric
 from fleetline.model.slots import concurrency_variance, saturated, slot_wait

@@ -7,7 +7,8 @@ import numpy as np
 
 from fleetline.errors import ModelError
 from fleetline.model.first_token import own_prefill_s, prefill_wait
-from fleetline.model.lanes import Array, Lanes
+from fleetline.model.kinds import Array
+from fleetline.model.lanes import Lanes
 from fleetline.model.latency import (
     Latency,
     latency_of,

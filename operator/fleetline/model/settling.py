@@ -3,7 +3,8 @@
 import numpy as np
 
 from fleetline.model.first_token import prefill_wait
-from fleetline.model.lanes import Array, Lanes
+from fleetline.model.kinds import Array
+from fleetline.model.lanes import Lanes
 from fleetline.model.loop import TINY, Loop, closed_loop, open_loop
 from fleetline.model.slots import batch_limit, saturated
 

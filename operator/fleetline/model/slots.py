@@ -12,7 +12,8 @@ import numpy as np
 from scipy import special
 
 from fleetline.model.first_token import Wait, service_s
-from fleetline.model.lanes import Array, Lanes
+from fleetline.model.kinds import Array
+from fleetline.model.lanes import Lanes
 from fleetline.model.loop import ALMOST_ONE, TINY, Loop, closed_loop, mean
 
 BLOCK_SLACK_TOKENS = 8.0

@@ -1,0 +1,111 @@
+"""A distribution of lengths, reduced to a few kinds of requests and a few moments."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetline.model.workload import TokenLengths
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """A few representative kinds of requests, axis last."""
+
+    prompt_tokens: Array
+    """Part of the prompt that has to be computed. [tokens]"""
+    cached_tokens: Array
+    output_tokens: Array
+    output_variance: Array
+    """Variance of output lengths within a kind. [tokens^2]"""
+    weights: Array
+
+
+PROMPT_STRATA = np.array([0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 0.995, 1.0])
+"""Quantiles that cut the prompt lengths: finer where the tail of latency is made."""
+
+OUTPUT_STRATA = np.array([0.0, 0.45, 0.88, 1.0])
+"""Quantiles that cut the output lengths inside each stratum of prompts."""
+
+
+@lru_cache(maxsize=256)
+def condensed(lengths: TokenLengths) -> Kinds:
+    """Reduce a distribution to at most 27 kinds of requests with the same means."""
+    computed = lengths.prompt_tokens - lengths.cached_prompt_tokens
+    most = (len(PROMPT_STRATA) - 1) * (len(OUTPUT_STRATA) - 1)
+    if lengths.weights.size <= most:
+        return Kinds(
+            prompt_tokens=computed,
+            cached_tokens=lengths.cached_prompt_tokens,
+            output_tokens=lengths.output_tokens,
+            output_variance=np.zeros_like(computed),
+            weights=lengths.weights,
+        )
+    rows = []
+    for stratum in _strata(computed, lengths.weights, PROMPT_STRATA):
+        outputs = lengths.output_tokens[stratum]
+        for inner in _strata(outputs, lengths.weights[stratum], OUTPUT_STRATA):
+            chosen = stratum[inner]
+            weight = lengths.weights[chosen]
+            total = weight.sum()
+            said = lengths.output_tokens[chosen]
+            output = weight @ said / total
+            rows.append(
+                (
+                    weight @ computed[chosen] / total,
+                    weight @ lengths.cached_prompt_tokens[chosen] / total,
+                    output,
+                    weight @ (said - output) ** 2 / total,
+                    total,
+                )
+            )
+    prompts, cached, outputs, variances, weights = np.array(rows).T
+    return Kinds(
+        prompt_tokens=prompts,
+        cached_tokens=cached,
+        output_tokens=outputs,
+        output_variance=variances,
+        weights=weights,
+    )
+
+
+@lru_cache(maxsize=256)
+def mean_contexts(lengths: TokenLengths, window_tokens: int) -> tuple[float, float, float]:
+    """
+    Mean context of a request in the decode phase, its mean square, and the mean within a window.
+
+    A request that says o tokens is seen o times, with its prompt and 0 to o tokens of answer.
+    """
+    share = lengths.weights * lengths.output_tokens
+    share = share / share.sum()
+    half = lengths.output_tokens / 2.0
+    middle = lengths.prompt_tokens + half
+    square = middle * middle + half * half / 3.0
+    windowed = np.minimum(middle, window_tokens)
+    return float(share @ middle), float(share @ square), float(share @ windowed)
+
+
+@lru_cache(maxsize=256)
+def shared_stay_share(lengths: TokenLengths) -> float:
+    """
+    Share of its stay that a request spends with another that came with it, E[min] / E.
+
+    Bursts and gaps of arrivals count in the batch as far as requests stay for equally long.
+    """
+    order = np.argsort(lengths.output_tokens)
+    stay, weights = lengths.output_tokens[order], lengths.weights[order]
+    longer = np.cumsum(weights[::-1])[::-1]
+    shorter = (weights * stay * (2.0 * longer - weights)).sum()
+    return float(shorter / (weights @ stay))
+
+
+def _strata(values: Array, weights: Array, cuts: Array) -> list[NDArray[np.intp]]:
+    """Index sets of consecutive quantile ranges; empty ones are left out."""
+    order = np.argsort(values, kind="stable")
+    middle = np.cumsum(weights[order]) - weights[order] / 2
+    which = np.searchsorted(cuts * weights.sum(), middle, side="right")
+    parts = [order[which == part] for part in range(1, len(cuts) + 1)]
+    return [part for part in parts if part.size and weights[part].sum() > 0]
