@@ -125,3 +125,13 @@ def test_a_model_that_does_not_fit_is_named() -> None:
 def test_a_negative_rate_is_refused() -> None:
     with pytest.raises(ModelError, match="arrival_rate must be >= 0"):
         operate(H100, CHAT, -1.0)
+
+
+def test_many_replicas_share_the_bursts_that_one_would_have_to_bear_alone() -> None:
+    bursty = Workload(lengths=CHAT.lengths, dispersion=10.0)
+    rate = 0.6 * CAPACITY_PER_S
+
+    alone, together = operate(H100, bursty, rate), operate(H100, bursty, rate, replicas=16)
+
+    first = Metric.TIME_TO_FIRST_TOKEN
+    assert together.percentile_s(first, 95) < 0.7 * alone.percentile_s(first, 95)

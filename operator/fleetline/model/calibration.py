@@ -21,22 +21,10 @@ from fleetline.model.latency import time_to_first_token
 from fleetline.model.loop import observed_loop
 from fleetline.model.replica import Calibration, Replica
 from fleetline.model.roofline import REQUEST_S
-from fleetline.model.sample import Sample, refusal
+from fleetline.model.sample import Sample as Sample  # noqa: PLC0414 - part of this interface
+from fleetline.model.sample import refusal
 from fleetline.model.slots import saturated
 from fleetline.model.workload import Workload
-
-__all__ = [
-    "FACTORS",
-    "PRIOR_SPREAD",
-    "CalibrationState",
-    "Sample",
-    "apply",
-    "calibration_of",
-    "from_numbers",
-    "prior",
-    "shape_of",
-    "update",
-]
 
 FACTORS: Final = ("step", "sequence", "prefill", "request")
 """Order of the state vector."""
