@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fleetline.adapters.catalog import Catalog
-from fleetline.adapters.engine_flags import DEFAULTS, EngineWords, precision_of, read_template
+from fleetline.adapters.engine_flags import EngineWords, precision_of, read_template
+from fleetline.adapters.engine_tables import DEFAULTS
 from fleetline.adapters.node_labels import NodeAccelerator
 from fleetline.adapters.replica_spec import EngineSpec, EngineType, ReplicaSpec
 from fleetline.errors import ManifestError, ModelError

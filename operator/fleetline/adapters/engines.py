@@ -22,24 +22,18 @@ from fleetline.adapters.observations import (
     percentile,
     view_pods,
 )
-from fleetline.adapters.prometheus import Answer, Prometheus, PrometheusError
+from fleetline.adapters.prometheus import Answer, Prometheus
 from fleetline.adapters.queries import MODEL_LABELS, Scope
 from fleetline.adapters.readings import (
     Readings,
     conserved_arrivals,
     pod_mean,
     pod_sum,
-    scrape_interval_s,
 )
+from fleetline.adapters.seldom import Seldom
 from fleetline.control.fleet import Fleet
 from fleetline.control.ports import Observations, Pod, Reading
 from fleetline.model.objective import Metric
-
-NAMES_PERIOD_S: Final = 60.0
-LENGTHS_PERIOD_S: Final = 300.0
-INTERVAL_PERIOD_S: Final = 600.0
-SCRAPES_PER_WINDOW: Final = 4.0
-"""A rate needs two samples; four survive a lost scrape and a jitter."""
 
 YOUNG_WINDOWS: Final = 1.5
 LENGTHS: Final = "lengths/"
@@ -60,18 +54,6 @@ class Evidence:
     sources: Mapping[str, str]
     series: Mapping[str, int]
     unknown: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Known:
-    """What is asked for less often than every turn."""
-
-    names: frozenset[str] = frozenset()
-    names_s: float | None = None
-    lengths: Answer | None = None
-    lengths_s: float | None = None
-    interval_s: float | None = None
-    interval_at_s: float | None = None
 
 
 class EngineMetrics:
@@ -102,11 +84,9 @@ class EngineMetrics:
         """
         self._prometheus = prometheus
         self._pods_of = pods_of
-        self._period_s = period_s
-        self._interval_s = scrape_interval_s
+        self._seldom = Seldom(prometheus, period_s=period_s, scrape_interval_s=scrape_interval_s)
         self._clock = clock
         self._labels = (namespace_label, pod_label)
-        self._known = _Known()
         self._objects: dict[str, FleetObject] = {}
         self.evidence: dict[str, Evidence] = {}
         self.queries_in_turn = 0
@@ -118,9 +98,8 @@ class EngineMetrics:
 
     @property
     def window_s(self) -> float:
-        """Window of rates: at least four scrapes and four turns. [s]"""
-        interval_s = self._known.interval_s or self._interval_s
-        return SCRAPES_PER_WINDOW * max(interval_s, min(self._period_s, 15.0))
+        """Window of rates. [s]"""
+        return self._seldom.window_s
 
     async def observe(self, fleets: Sequence[Fleet]) -> Mapping[str, Observations]:
         """Observations by `Fleet.key`; PrometheusError if nothing at all can be had."""
@@ -129,9 +108,9 @@ class EngineMetrics:
             return {}
         scope = self._scope(fleets)
         try:
-            await self._read_names(scope)
+            await self._seldom.read_names(scope)
             rows, warnings = await self._read(scope, fleets)
-            await self._read_interval(scope, rows)
+            await self._seldom.read_interval(scope, rows)
         finally:
             self.queries_in_turn = self._prometheus.queries - before
         shared = self._shared_models(rows, fleets)
@@ -150,23 +129,14 @@ class EngineMetrics:
         return Scope(
             namespaces=tuple(sorted({fleet.namespace for fleet in fleets})),
             model_labels=tuple(dict.fromkeys((*MODEL_LABELS, *sorted(own)))),
-            window_s=self.window_s,
+            window_s=self._seldom.window_s,
             namespace_label=namespace_label,
             pod_label=pod_label,
         )
 
-    async def _read_names(self, scope: Scope) -> None:
-        known, now_s = self._known, asyncio.get_running_loop().time()
-        fresh = known.names_s is not None and now_s - known.names_s < NAMES_PERIOD_S
-        if fresh and known.names:
-            return
-        answer = await self._prometheus.query(queries.existing_names(scope))
-        known.names = frozenset(row.labels.get("__name__", "") for row in answer.rows)
-        known.names_s = now_s
-
     async def _read(self, scope: Scope, fleets: Sequence[Fleet]) -> tuple[Rows, tuple[str, ...]]:
         """Ask everything at once; a question without series is not sent."""
-        names = self._known.names
+        names = self._seldom.names
         wanted = {LATENCIES[one.metric] for fleet in fleets for one in fleet.objectives}
         gateways = [
             (one.metrics.arrivals_counter, self._gateway_label(one))
@@ -188,42 +158,12 @@ class EngineMetrics:
         rows.add_models(answers[4].rows, scope)
         rows.add_buckets(answers[5].rows, scope)
         rows.add_gateways(answers[6].rows, scope)
-        lengths = await self._read_lengths(scope)
+        lengths = await self._seldom.lengths(scope)
         rows.add_buckets(lengths.rows, scope, LENGTHS)
         return rows, tuple(text for answer in answers for text in answer.warnings)
 
     async def _ask(self, promql: str) -> Answer:
         return await self._prometheus.query(promql) if promql else Answer(rows=())
-
-    async def _read_lengths(self, scope: Scope) -> Answer:
-        """Read length histograms now and then; they are good to have, never needed."""
-        known, now_s = self._known, asyncio.get_running_loop().time()
-        due = known.lengths_s is None or now_s - known.lengths_s >= LENGTHS_PERIOD_S
-        if due or (known.lengths is not None and not known.lengths.rows):
-            try:
-                known.lengths = await self._ask(queries.length_buckets(scope, known.names))
-                known.lengths_s = now_s
-            except PrometheusError:
-                known.lengths = known.lengths or Answer(rows=())
-        return known.lengths or Answer(rows=())
-
-    async def _read_interval(self, scope: Scope, rows: Rows) -> None:
-        """Read the scrape interval off the time stamps of a few series, now and then."""
-        known, now_s = self._known, asyncio.get_running_loop().time()
-        if known.interval_at_s is not None and now_s - known.interval_at_s < INTERVAL_PERIOD_S:
-            return
-        pods = [place for place, seen in rows.by_pod.items() if seen][:3]
-        names = [name for name in queries.names_of(Quantity.RUNNING) if name in self._known.names]
-        if not pods or not names:
-            return
-        try:
-            series, _ = await self._prometheus.raw(queries.samples(scope, names[0], pods))
-        except PrometheusError:
-            return
-        intervals = [scrape_interval_s(entry) for entry in series]
-        known_s = [interval for interval in intervals if interval is not None]
-        if known_s:
-            known.interval_s, known.interval_at_s = max(known_s), now_s
 
     def _gateway_label(self, one: FleetObject) -> str:
         return one.metrics.arrivals_label or one.metrics.model_label or MODEL_LABELS[0]
@@ -272,8 +212,8 @@ class EngineMetrics:
             running_requests=pod_sum(gauges, Quantity.RUNNING),
             waiting_requests=pod_sum(gauges, Quantity.WAITING),
             kv_cache_utilization=pod_mean(gauges, Quantity.KV_CACHE_UTILIZATION),
-            prompt_tokens=reading.length(Quantity.PROMPT_TOKENS, Quantity.PROMPT_TOKENS_TOTAL),
-            output_tokens=reading.length(Quantity.OUTPUT_TOKENS, Quantity.OUTPUT_TOKENS_TOTAL),
+            prompt_tokens=reading.prompt_length(),
+            output_tokens=reading.output_length(),
             prefix_hit_share=reading.hit_share(),
             time_to_first_token_s=reading.mean_s(Quantity.TIME_TO_FIRST_TOKEN),
             inter_token_latency_s=reading.mean_s(Quantity.INTER_TOKEN_LATENCY),
@@ -326,7 +266,7 @@ class EngineMetrics:
             if found:
                 running = gauges.values.get(Quantity.RUNNING, {})
                 return Reading(max(0.0, sum(found))), len(running)
-        return conserved_arrivals(gauges, rates, young, window_s=self.window_s)
+        return conserved_arrivals(gauges, rates, young, window_s=self._seldom.window_s)
 
     def _young(self, pods: Sequence[Pod], window_s: float) -> frozenset[str]:
         """Pods that became ready within the window, or a scrape or two before it."""

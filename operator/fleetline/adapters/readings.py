@@ -32,16 +32,23 @@ class Readings:
             return unknown("no series, or another fleet serves the same model here")
         return self._mean(quantity, self.apart)
 
-    def length(self, quantity: Quantity, total: Quantity) -> Reading:
-        """Mean length of requests, from the histogram or else from a counter of tokens. [tokens]"""
-        mean = self._mean(quantity, self.models)
-        if mean.is_known:
-            return mean
-        tokens = model_sum(self.rows, self.models, total, "")
-        count = model_sum(self.rows, self.models, Quantity.END_TO_END, "count")
-        if tokens is None or not count or count * self.window_s < LEAST_REQUESTS:
-            return mean
-        return Reading(tokens / count)
+    def prompt_length(self) -> Reading:
+        """Mean prompt of requests, from the histogram or else from the counter. [tokens]"""
+        mean = self._mean(Quantity.PROMPT_TOKENS, self.models)
+        return mean if mean.is_known else self._per_completion(Quantity.PROMPT_TOKENS_TOTAL)
+
+    def output_length(self) -> Reading:
+        """
+        Mean output of requests: of those that completed, or tokens per completion if more. [tokens]
+
+        After a start, and while the load rises, those that complete are the short ones, but the
+        counter of tokens already counts what the long ones have said.
+        """
+        completed = self._mean(Quantity.OUTPUT_TOKENS, self.models)
+        counted = self._per_completion(Quantity.OUTPUT_TOKENS_TOTAL)
+        if completed.value is None or counted.value is None:
+            return completed if completed.is_known else counted
+        return Reading(max(completed.value, counted.value))
 
     def hit_share(self) -> Reading:
         """Share of prompt tokens found in the prefix cache. 0..1"""
@@ -65,6 +72,16 @@ class Readings:
             if tag.endswith("/age")
         ]
         return Reading(max(0.0, min(ages))) if ages else unknown("no series")
+
+    def _per_completion(self, total: Quantity) -> Reading:
+        """Tokens over completed requests. [tokens]"""
+        tokens = model_sum(self.rows, self.models, total, "")
+        count = model_sum(self.rows, self.models, Quantity.END_TO_END, "count")
+        if tokens is None or not count:
+            return unknown(f"no series for {total}, or nothing completed")
+        if count * self.window_s < LEAST_REQUESTS:
+            return unknown(f"fewer than {LEAST_REQUESTS:g} requests in {self.window_s:g} s")
+        return Reading(tokens / count)
 
     def _mean(self, quantity: Quantity, models: Sequence[Model]) -> Reading:
         return model_mean(self.rows, models, quantity, window_s=self.window_s, least=LEAST_REQUESTS)

@@ -18,12 +18,22 @@ from fleetline.adapters.snapshot import FLEETS
 from fleetline.control.ports import Observations
 from fleetline.control.turn import Turn
 from fleetline.errors import ObservationError
+from fleetline.policy.decision import Reason
 
 LOGGER: Final = logging.getLogger("fleetline")
 Json = dict[str, Any]
 
 ALARMS: Final = ("Ready", "MetricsAvailable", "AbleToScale", "ObjectivesAttainable")
 """Conditions whose turning False, and back, is worth an event."""
+
+
+STEADY: Final = frozenset(
+    {
+        *(Reason.DEMAND, Reason.IN_FLIGHT, Reason.BACKLOG, Reason.WITHIN_TOLERANCE),
+        *(Reason.SCALE_UP_STABILIZED, Reason.SCALE_DOWN_STABILIZED),
+    }
+)
+"""Reasons that take turns while the count stays: no news for a log."""
 
 
 @dataclass(slots=True)
@@ -141,13 +151,16 @@ def turn_line(turn: Turn) -> str:
     """One line of JSON about a decision, without what changes at every turn."""
     decision = turn.decision
     seen = turn.seen
+    reason = decision.binding.reason
+    if reason in STEADY and not decision.changes_replicas:
+        reason = Reason.DEMAND
     return json.dumps(
         {
             "event": "decision",
             "fleet": turn.fleet.key,
             "current_replicas": decision.current_replicas,
             "desired_replicas": decision.desired_replicas,
-            "reason": str(decision.binding.reason),
+            "reason": str(reason),
             "wrote": turn.wrote,
             "metrics": "observed" if isinstance(seen, Observations) else "unknown",
         }

@@ -1,0 +1,98 @@
+"""What Prometheus is asked less often than every turn: names, length histograms, the interval."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from fleetline.adapters import queries
+from fleetline.adapters.engine_metrics import Quantity
+from fleetline.adapters.observations import Rows
+from fleetline.adapters.prometheus import Answer, Prometheus, PrometheusError
+from fleetline.adapters.queries import Scope
+from fleetline.adapters.readings import scrape_interval_s as interval_of
+
+NAMES_PERIOD_S: Final = 60.0
+LENGTHS_PERIOD_S: Final = 300.0
+INTERVAL_PERIOD_S: Final = 600.0
+SCRAPES_PER_WINDOW: Final = 4.0
+"""A rate needs two samples; four survive a lost scrape and a jitter."""
+
+USUAL_PERIOD_S: Final = 15.0
+SAMPLED_PODS: Final = 3
+
+
+@dataclass(slots=True)
+class _Known:
+    """The last answers, and when they came."""
+
+    names: frozenset[str] = frozenset()
+    names_s: float | None = None
+    lengths: Answer | None = None
+    lengths_s: float | None = None
+    interval_s: float | None = None
+    interval_at_s: float | None = None
+
+
+class Seldom:
+    """Asks now and then, remembers in between."""
+
+    def __init__(
+        self, prometheus: Prometheus, *, period_s: float, scrape_interval_s: float
+    ) -> None:
+        """Ask `prometheus`; until it is read, the scrape interval is assumed. [s]"""
+        self._prometheus = prometheus
+        self._period_s = period_s
+        self._interval_s = scrape_interval_s
+        self._known = _Known()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Metric names that exist in the fleets' namespaces."""
+        return self._known.names
+
+    @property
+    def window_s(self) -> float:
+        """Window of rates: at least four scrapes and four turns. [s]"""
+        interval_s = self._known.interval_s or self._interval_s
+        return SCRAPES_PER_WINDOW * max(interval_s, min(self._period_s, USUAL_PERIOD_S))
+
+    async def read_names(self, scope: Scope) -> None:
+        """Read which names exist; while there are none, at every turn."""
+        known, now_s = self._known, asyncio.get_running_loop().time()
+        fresh = known.names_s is not None and now_s - known.names_s < NAMES_PERIOD_S
+        if fresh and known.names:
+            return
+        answer = await self._prometheus.query(queries.existing_names(scope))
+        known.names = frozenset(row.labels.get("__name__", "") for row in answer.rows)
+        known.names_s = now_s
+
+    async def lengths(self, scope: Scope) -> Answer:
+        """Read length histograms; they are good to have, never needed."""
+        known, now_s = self._known, asyncio.get_running_loop().time()
+        due = known.lengths_s is None or now_s - known.lengths_s >= LENGTHS_PERIOD_S
+        query = queries.length_buckets(scope, known.names)
+        if query and (due or known.lengths is None or not known.lengths.rows):
+            try:
+                known.lengths = await self._prometheus.query(query)
+                known.lengths_s = now_s
+            except PrometheusError:
+                known.lengths = known.lengths or Answer(rows=())
+        return known.lengths or Answer(rows=())
+
+    async def read_interval(self, scope: Scope, rows: Rows) -> None:
+        """Read the scrape interval off the time stamps of a few series."""
+        known, now_s = self._known, asyncio.get_running_loop().time()
+        if known.interval_at_s is not None and now_s - known.interval_at_s < INTERVAL_PERIOD_S:
+            return
+        pods = [place for place, seen in rows.by_pod.items() if seen][:SAMPLED_PODS]
+        names = [name for name in queries.names_of(Quantity.RUNNING) if name in known.names]
+        if not pods or not names:
+            return
+        try:
+            series, _ = await self._prometheus.raw(queries.samples(scope, names[0], pods))
+        except PrometheusError:
+            return
+        intervals_s = [interval_of(entry) for entry in series]
+        read_s = [interval_s for interval_s in intervals_s if interval_s is not None]
+        if read_s:
+            known.interval_s, known.interval_at_s = max(read_s), now_s
