@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import AsyncIterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -26,6 +27,16 @@ KubeconfigOption = Annotated[
         help="Kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the pod's own account.",
     ),
 ]
+
+
+class Shown(StrEnum):
+    """How a finding about a cluster is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+ShownOption = Annotated[Shown, typer.Option("--output", "-o", help="How to print the result.")]
 
 
 def kubeconfig_of(given: Path | None) -> Path | None:

@@ -16,14 +16,14 @@ from fleetline.adapters.prometheus import Prometheus, PrometheusError
 from fleetline.adapters.queries import MODEL_LABELS, Scope
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.control.turn import PERIOD_S
-from fleetline.entrypoints import checks_prometheus, live, options, tables
+from fleetline.entrypoints import checks_prometheus, live, tables
 from fleetline.entrypoints.checks_definitions import check_definitions
 from fleetline.entrypoints.checks_fleets import Site, check_fleets, check_nodes, understand
 from fleetline.entrypoints.checks_permissions import AccessReviews, check_permissions
 from fleetline.entrypoints.commands.run import CaFile, NamespaceLabel, PodLabel, TokenFile
 from fleetline.entrypoints.findings import Finding, State, counts, failed, ok, warning
 from fleetline.entrypoints.sight import look
-from fleetline.errors import ManifestError, ObservationError
+from fleetline.errors import ObservationError
 
 QUERY_DEADLINE_S: Final = 10.0
 COLORS: Final = {State.OK: "green", State.WARNING: "yellow", State.FAILED: "red"}
@@ -80,11 +80,9 @@ def run(
     pod_label: PodLabel = "pod",
     namespace_label: NamespaceLabel = "namespace",
     as_user: As = None,
-    output: options.OutputOption = options.Output.TABLE,
+    output: live.ShownOption = live.Shown.TABLE,
 ) -> None:
     """Check everything that the operator needs, and say how to mend what is missing."""
-    if output is options.Output.CSV:
-        raise ManifestError("--output must be one of table, json, got csv")
     question = Question(
         namespaces=tuple(namespace or ()),
         prometheus_url=prometheus_url,
@@ -95,7 +93,7 @@ def run(
         user=as_user,
     )
     findings = asyncio.run(examine(live.kubeconfig_of(kubeconfig), question))
-    if output is options.Output.JSON:
+    if output is live.Shown.JSON:
         rows = [asdict(one) for one in findings]
         tables.print_json({**counts(findings), "findings": rows})
     else:

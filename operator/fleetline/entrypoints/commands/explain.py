@@ -8,7 +8,6 @@ import typer
 
 from fleetline.entrypoints import live, options, tables
 from fleetline.entrypoints.explaining import explanation, is_negative
-from fleetline.errors import ManifestError
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the ServingFleet.", metavar="NAME")]
 NamespaceOption = Annotated[
@@ -37,13 +36,11 @@ def run(
     *,
     namespace: NamespaceOption = None,
     kubeconfig: live.KubeconfigOption = None,
-    output: options.OutputOption = options.Output.TABLE,
+    output: live.ShownOption = live.Shown.TABLE,
 ) -> None:
     """Show why a fleet has the replicas it has: the worked chain with units."""
-    if output is options.Output.CSV:
-        raise ManifestError("--output must be one of table, json, got csv")
     told = explanation(asyncio.run(_read(name, namespace, kubeconfig)))
-    if output is options.Output.JSON:
+    if output is live.Shown.JSON:
         tables.print_json(told)
     else:
         _print(told)

@@ -25,7 +25,34 @@ from fleetline.replay.pool import open_runs
 from fleetline.replay.scenario import Scenario
 from fleetline.replay.traces import TraceOptions, read_traces
 
-DurationOption = Annotated[str, typer.Option(help="Such as 180s or 3m.")]
+StartupOption = Annotated[
+    str, typer.Option("--startup", help="Time until a new replica serves, such as 180s or 3m.")
+]
+PeriodOption = Annotated[
+    str, typer.Option("--period", help="Time between two decisions, such as 15s.")
+]
+ScrapeOption = Annotated[
+    str, typer.Option("--scrape", help="Time between two scrapes of the metrics, such as 15s.")
+]
+InitialOption = Annotated[
+    int | None,
+    typer.Option(
+        "--initial-replicas", min=1, help="Replicas at the start; default: for the first arrivals."
+    ),
+]
+LeastOption = Annotated[
+    int | None,
+    typer.Option("--min-replicas", min=1, help="Fewest replicas; default: the fleet's, or 1."),
+]
+MostOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-replicas", min=1, help="Most replicas; default: the fleet's, or twice the need."
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", help="Of all that is drawn: the same seed, the same run.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -48,12 +75,12 @@ def run(
     objective: Annotated[
         list[str] | None, typer.Option(help="METRIC:PERCENTILE:TARGET, repeatable.")
     ] = None,
-    startup: DurationOption = "180s",
+    startup: StartupOption = "180s",
     startup_spread: Annotated[
         float, typer.Option(min=1, help="Start-ups vary by up to this factor, up and down.")
     ] = 1.0,
-    period: DurationOption = "15s",
-    scrape: DurationOption = "15s",
+    period: PeriodOption = "15s",
+    scrape: ScrapeOption = "15s",
     scale: Annotated[float, typer.Option(min=1e-6, help="Factor on the rate of arrivals.")] = 1.0,
     dispersion: Annotated[
         float, typer.Option(min=1, help="Variance over mean of the counts of a rate trace.")
@@ -63,14 +90,14 @@ def run(
     ] = None,
     start: Annotated[float, typer.Option(help="Begin of the stretch that is replayed [s].")] = 0.0,
     end: Annotated[float | None, typer.Option(help="End of it [s].")] = None,
-    initial_replicas: Annotated[int | None, typer.Option(min=1)] = None,
-    min_replicas: Annotated[int | None, typer.Option(min=1)] = None,
-    max_replicas: Annotated[int | None, typer.Option(min=1)] = None,
+    initial_replicas: InitialOption = None,
+    min_replicas: LeastOption = None,
+    max_replicas: MostOption = None,
     weight_precision: options.WeightsOption = None,
     kv_precision: options.KVOption = Precision.BF16,
     max_sequences: options.SequencesOption = 256,
     step_token_budget: options.BudgetOption = 8192,
-    seed: int = 0,
+    seed: SeedOption = 0,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Report every setting of every peer.")
     ] = False,
