@@ -1,0 +1,136 @@
+"""The queries on a real Prometheus: duplicates of a pair count once, a restart is no dip."""
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from fleetline.adapters.engines import EngineMetrics
+from fleetline.adapters.manifest import FleetObject, MetricsSpec
+from fleetline.adapters.prometheus import Prometheus
+from fleetline.adapters.replica_spec import ReplicaSpec
+from fleetline.control.ports import Observations, Pod
+from sim_cluster.prometheus import serving_prometheus
+from tests.control.fakes import a_fleet
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("prometheus") is None and shutil.which("apt-get") is None,
+    reason="there is no Prometheus on PATH and no apt-get to fetch it with",
+)
+
+SCRAPE_S = 0.25
+RATE_PER_S = 20.0
+RUNNING = 7.0
+
+
+@dataclass
+class Engines:
+    """Two pods that complete requests at a steady rate since `since_s`."""
+
+    pods: list[str]
+    since_s: float = field(default_factory=time.time)
+
+    def exposition(self) -> str:
+        """What a scrape shows."""
+        done = RATE_PER_S / max(1, len(self.pods)) * (time.time() - self.since_s)
+        lines = []
+        for pod in self.pods:
+            labels = f'namespace="default",pod="{pod}",model_name="chat",engine="0"'
+            lines += [
+                f"vllm:num_requests_running{{{labels}}} {RUNNING}",
+                f"vllm:num_requests_waiting{{{labels}}} 0",
+                f'vllm:request_success_total{{{labels},finished_reason="stop"}} {done}',
+            ]
+        return "\n".join(lines) + "\n"
+
+
+@contextlib.asynccontextmanager
+async def exporting(engines: Engines) -> AsyncIterator[str]:
+    """Serve the exposition; yields host and port."""
+
+    async def show(_: web.Request) -> web.Response:
+        return web.Response(text=engines.exposition())
+
+    application = web.Application()
+    application.router.add_get("/metrics", show)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def observing(
+    folder: Path, engines: Engines, *, jobs: tuple[str, ...]
+) -> AsyncIterator[EngineMetrics]:
+    """Scrape the engines by some jobs, and observe."""
+    pods = tuple(Pod(name=name, created_s=0.0, ready_since_s=1.0) for name in engines.pods)
+    async with (
+        exporting(engines) as address,
+        serving_prometheus(
+            folder,
+            discovery_url=None,
+            scrape_interval_s=SCRAPE_S,
+            targets=dict.fromkeys(jobs, address),
+        ) as url,
+    ):
+        prometheus = Prometheus(url, deadline_s=5.0)
+        metrics = EngineMetrics(
+            prometheus, pods_of=lambda _: pods, period_s=SCRAPE_S, scrape_interval_s=SCRAPE_S
+        )
+        one = FleetObject(fleet=a_fleet(), replica=ReplicaSpec(), metrics=MetricsSpec())
+        metrics.look_at([one])
+        try:
+            yield metrics
+        finally:
+            prometheus.close()
+
+
+async def seen(metrics: EngineMetrics, within_s: float = 20.0) -> Observations:
+    """Observe until the arrivals are known."""
+    ends_s = time.monotonic() + within_s
+    while True:
+        observations = (await metrics.observe([a_fleet()]))["default/chat"]
+        if observations.arrival_rate_per_s.is_known:
+            await asyncio.sleep(8 * SCRAPE_S)
+            return (await metrics.observe([a_fleet()]))["default/chat"]
+        assert time.monotonic() < ends_s, observations.arrival_rate_per_s.unknown_because
+        await asyncio.sleep(SCRAPE_S)
+
+
+@pytest.mark.parametrize("jobs", [("one",), ("one", "two")], ids=["single", "highly available"])
+async def test_a_pair_of_scrapes_counts_once(tmp_path: Path, jobs: tuple[str, ...]) -> None:
+    async with observing(tmp_path, Engines(["chat-1", "chat-2"]), jobs=jobs) as metrics:
+        observations = await seen(metrics)
+
+    assert observations.arrival_rate_per_s.value == pytest.approx(RATE_PER_S, rel=0.2)
+    assert observations.running_requests.value == 2 * RUNNING
+    assert observations.reporting_replicas == 2
+    assert metrics.queries_in_turn <= 12
+
+
+async def test_a_counter_that_starts_anew_is_no_dip_and_no_jump(tmp_path: Path) -> None:
+    engines = Engines(["chat-1", "chat-2"], since_s=time.time() - 3600.0)
+    async with observing(tmp_path, engines, jobs=("one",)) as metrics:
+        await seen(metrics)
+        engines.since_s = time.time()
+        await asyncio.sleep(3 * SCRAPE_S)
+        observations = (await metrics.observe([a_fleet()]))["default/chat"]
+
+    assert observations.arrival_rate_per_s.value == pytest.approx(RATE_PER_S, rel=0.6)
+
+
+async def test_an_empty_prometheus_is_no_zero(tmp_path: Path) -> None:
+    async with observing(tmp_path, Engines([]), jobs=("one",)) as metrics:
+        observations = (await metrics.observe([a_fleet()]))["default/chat"]
+
+    assert not observations.arrival_rate_per_s.is_known
