@@ -6,7 +6,7 @@ python operator/docs/reference.py --check  # exit code 1 if one is out of date
 
 from __future__ import annotations
 
-import importlib
+import inspect
 import sys
 from enum import Enum
 from pathlib import Path
@@ -110,8 +110,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
         yield RUN
     if finding := RESULTS["findings"].get(name):
         yield f"Exit code 1: {finding}.\n"
-    function = importlib.import_module(f"fleetline.entrypoints.commands.{name}").run
-    hints = get_type_hints(function)
+    hints = get_type_hints(inspect.unwrap(command.callback))
     parameters = [one for one in command.params if one.name in hints]
     header = ("argument or option", "takes", "default", "meaning")
     yield from table(header, (_parameter(one, hints[one.name]) for one in parameters))
@@ -149,7 +148,7 @@ def _kind(hint: Any) -> str:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return ", ".join(f"`{one.value}`" for one in hint)
     words = {bool: "flag", int: "integer", float: "number", Path: "path", str: "text"}
-    return words[hint]
+    return words.get(hint) or str(hint.__name__)
 
 
 def _default(one: Any) -> str:

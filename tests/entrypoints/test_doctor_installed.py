@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from fleetline.adapters.manifest import GROUP
+from fleetline.entrypoints import live
 from fleetline.entrypoints.checks_definitions import KINDS, expected_fields, fields_of
 from fleetline.entrypoints.checks_permissions import NEEDS, Need, groups_of
+from fleetline.errors import ManifestError
 from sim_cluster.resources import CUSTOM_RESOURCE_DEFINITIONS
 from tests.entrypoints.examining import doctor, of
 from tests.entrypoints.world import World
@@ -24,6 +26,51 @@ async def redefine(world: World, change: Callable[[dict[str, Any]], None]) -> No
     whole = await world.client.get(CUSTOM_RESOURCE_DEFINITIONS, None, name)
     change(whole["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"])
     await world.client.replace(CUSTOM_RESOURCE_DEFINITIONS, whole)
+
+
+async def test_a_server_that_does_not_answer_is_one_finding(world: World) -> None:
+    world.api.write_kubeconfig(world.kubeconfig)
+    text = world.kubeconfig.read_text("utf-8").replace(world.api.url, "http://127.0.0.1:9")
+    world.kubeconfig.write_text(text, "utf-8")
+
+    findings, code = await doctor(world)
+
+    assert code == 1
+    assert [one["check"] for one in findings] == ["server"]
+
+
+async def test_a_user_who_is_not_let_in_is_one_finding(world: World) -> None:
+    world.api.write_kubeconfig(world.kubeconfig, token="stale")
+
+    findings, code = await doctor(world)
+
+    assert code == 1
+    assert "401" in of(findings, "server")["says"]
+
+
+def test_outside_a_pod_a_kubeconfig_has_to_be_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    with pytest.raises(ManifestError, match="--kubeconfig must be given"):
+        live.kubeconfig_of(None)
+
+
+def test_the_kubeconfig_is_the_one_that_kubectl_reads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "config"
+    context = {"name": "a", "context": {"cluster": "a", "user": "a", "namespace": "team"}}
+    named = [{"name": "a", "cluster": {}}], [{"name": "a", "user": {}}]
+    whole = {"contexts": [context], "current-context": "a"}
+    file.write_text(yaml.safe_dump({**whole, "clusters": named[0], "users": named[1]}), "utf-8")
+    monkeypatch.setenv("KUBECONFIG", str(file))
+
+    assert live.kubeconfig_of(None) == file
+    assert live.namespace_of(file) == "team"
 
 
 async def test_an_older_definition_says_which_fields_it_lacks(world: World) -> None:

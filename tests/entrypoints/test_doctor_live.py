@@ -74,6 +74,12 @@ async def test_a_whole_cluster_is_explained_and_found_well() -> None:
         found, examined = await fleetline(
             here, "doctor", "--prometheus-url", str(here.prometheus_url)
         )
+        strange = [
+            await fleetline(
+                here, "doctor", "--prometheus-url", str(here.prometheus_url), option, "strange"
+            )
+            for option in ("--namespace-label", "--pod-label")
+        ]
 
     chain = {link["name"]: link["value"] for link in told["chain"]}
     assert (explained, examined) == (0, 0)
@@ -83,3 +89,10 @@ async def test_a_whole_cluster_is_explained_and_found_well() -> None:
     assert {"value_of": "accelerator.name", "source": "NodeLabels"}.items() <= next(
         one for one in told["discovered"] if one["value_of"] == "accelerator.name"
     ).items()
+    for (doubtful, code), words in zip(
+        strange, ('none with strange="default"', "have no label strange"), strict=True
+    ):
+        assert code == 1
+        assert [
+            words in one["says"] for one in doubtful["findings"] if one["check"] == "labels"
+        ] == [True]

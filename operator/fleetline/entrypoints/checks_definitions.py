@@ -1,4 +1,4 @@
-"""Are the CustomResourceDefinitions installed, and do they know every field of this version?"""
+"""Does the API server answer, and do its definitions know every field of this version?"""
 
 from collections.abc import Iterator, Mapping
 from importlib import resources
@@ -11,6 +11,7 @@ from fleetline.entrypoints.findings import Finding, failed, ok, warning
 from fleetline.errors import ObservationError
 
 CHECK: Final = "definition"
+SERVER: Final = "server"
 KINDS: Final = ("servingfleets", "acceleratorprofiles")
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 EXPECTED: Final = "definition_fields.txt"
@@ -19,6 +20,19 @@ APPLY: Final = (
     "the definition does not know is dropped"
 )
 SHOWN: Final = 4
+
+
+async def check_server(api: ApiClient) -> Finding:
+    """Ask the API server for its version: whoever it lets in may."""
+    try:
+        told = await api.get("/version")
+    except ApiError as error:
+        mend = "check the user of the kubeconfig file"
+        return failed(SERVER, "kubernetes", str(error), mend)
+    except ObservationError as error:
+        mend = "check the cluster of the kubeconfig file, and the way to it"
+        return failed(SERVER, "kubernetes", str(error), mend)
+    return ok(SERVER, "kubernetes", str(told.get("gitVersion") or "it answers"))
 
 
 async def check_definitions(api: ApiClient) -> list[Finding]:

@@ -50,7 +50,9 @@ async def check_series(sight: Sight, one: FleetObject, pods: Sequence[Pod]) -> l
         return [await diagnose(sight, one, ready)]
     seen = sight.observations[key]
     names = sight.names[one.fleet.namespace]
+    labels = f"{sight.scope.namespace_label} and {sight.scope.pod_label} name the target's pods"
     return [
+        ok("labels", key, labels),
         *_sources(one, evidence, names),
         _coverage(key, seen, ready),
         await _interval(sight, one, evidence, ready),

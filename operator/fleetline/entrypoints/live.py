@@ -46,7 +46,7 @@ def kubeconfig_of(given: Path | None) -> Path | None:
     Raises
     ------
     ManifestError
-        If a file is named that is not there.
+        If a file is named that is not there, or there is none and this is no pod.
     """
     if given is not None:
         if not given.is_file():
@@ -56,6 +56,11 @@ def kubeconfig_of(given: Path | None) -> Path | None:
     for path in (*(Path(name) for name in named if name), Path.home() / ".kube" / "config"):
         if path.is_file():
             return path
+    if "KUBERNETES_SERVICE_HOST" not in os.environ:
+        raise ManifestError(
+            "--kubeconfig must be given where neither $KUBECONFIG nor ~/.kube/config names a "
+            "cluster, got none"
+        )
     return None
 
 

@@ -17,7 +17,7 @@ from fleetline.adapters.queries import MODEL_LABELS, Scope
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.control.turn import PERIOD_S
 from fleetline.entrypoints import checks_prometheus, live, tables
-from fleetline.entrypoints.checks_definitions import check_definitions
+from fleetline.entrypoints.checks_definitions import check_definitions, check_server
 from fleetline.entrypoints.checks_fleets import Site, check_fleets, check_nodes, understand
 from fleetline.entrypoints.checks_permissions import AccessReviews, check_permissions
 from fleetline.entrypoints.commands.run import CaFile, NamespaceLabel, PodLabel, TokenFile
@@ -108,7 +108,10 @@ async def examine(kubeconfig: Path | None, question: Question) -> list[Finding]:
     """Check the API server, then every fleet, then Prometheus; nothing is written."""
     async with live.connected(kubeconfig) as api:
         reviews = AccessReviews(api, question.user)
-        findings = await check_definitions(api)
+        server = await check_server(api)
+        if server.state is State.FAILED:
+            return [server]
+        findings = [server, *await check_definitions(api)]
         findings += await check_permissions(reviews, question.namespaces)
         try:
             view = await SnapshotReader(api, question.namespaces).read()
