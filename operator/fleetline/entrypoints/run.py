@@ -6,11 +6,9 @@ The loop is level-triggered: a full list every period is the truth, a wake-up on
 
 import asyncio
 import contextlib
-import json
 import logging
 import random
 import signal
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -25,6 +23,7 @@ from fleetline.adapters.prometheus import Prometheus
 from fleetline.adapters.settings import Settings
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.entrypoints.handlers import Watcher
+from fleetline.entrypoints.logs import configure_logging, log_line
 from fleetline.entrypoints.reporting import Reporter
 from fleetline.entrypoints.rounds import MayAct, Rounds, World
 from fleetline.entrypoints.web import Health, serving
@@ -107,7 +106,7 @@ class Operator:
             namespaces=self.settings.namespaces,
         )
         async with serving(self.settings, self._health, self._own) as ports:
-            LOGGER.info(_line("started", health_port=ports[0], metrics_port=ports[1]))
+            LOGGER.info(log_line("started", health_port=ports[0], metrics_port=ports[1]))
             await self._api.connect()
             election: asyncio.Task[None] | None = None
             try:
@@ -179,7 +178,7 @@ class Operator:
             LOGGER.exception("the round met a bug")
             return "bug"
         if failing:
-            LOGGER.info(_line("recovered"))
+            LOGGER.info(log_line("recovered"))
         return ""
 
     async def _wait(self, started_s: float, period_s: float) -> None:
@@ -211,7 +210,7 @@ class Operator:
         await asyncio.to_thread(watcher.stop, grace_s / 4)
         self._prometheus.close()
         await self._api.close()
-        LOGGER.info(_line("ended"))
+        LOGGER.info(log_line("ended"))
 
 
 class _Leadership(MayAct):
@@ -233,37 +232,6 @@ def run(settings: Settings) -> None:
 
 async def _run(settings: Settings) -> None:
     await Operator(settings).run()
-
-
-class _JsonFormatter(logging.Formatter):
-    """One JSON object a line; lines that are JSON already are passed through."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Format one record."""
-        message = record.getMessage()
-        line = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
-            "level": record.levelname.lower(),
-        }
-        if message.startswith("{"):
-            return json.dumps({**line, **json.loads(message)})
-        line |= {"event": message}
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line)
-
-
-def configure_logging(level: str) -> None:
-    """Log JSON lines to standard error; libraries only from warnings on."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_JsonFormatter())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    LOGGER.setLevel(level.upper())
-    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)  # "signals are ignored"
-
-
-def _line(event: str, **fields: object) -> str:
-    return json.dumps({"event": event, **fields})
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:

@@ -1,9 +1,48 @@
-"""How far a count may move now: the policies of the HPA's `behavior`, over its periods."""
+"""Rules of how far a count may move now: the HPA's `behavior` over its periods, and the bounds."""
 
 import math
 
 from fleetline.policy.behavior import PolicyType, ScalingPolicy, SelectPolicy
+from fleetline.policy.decision import Reason, Step
 from fleetline.policy.situation import Situation
+
+
+def limit_scale_up(replicas: int, situation: Situation) -> Step | None:
+    """Add no faster than the policies of behavior.scaleUp, but give back what was taken."""
+    current = situation.current_replicas
+    most = most_replicas(situation)
+    left = situation.restorable_replicas
+    if left is not None and not situation.was_restored_lately:
+        most = max(most, left)
+    allowed = max(current, most)
+    if replicas <= allowed:
+        return None
+    return Step(Reason.SCALE_UP_LIMIT, allowed, f"behavior.scaleUp allows {allowed} now")
+
+
+def limit_scale_down(replicas: int, situation: Situation) -> Step | None:
+    """Remove no faster than the policies of behavior.scaleDown."""
+    allowed = min(situation.current_replicas, least_replicas(situation))
+    if replicas >= allowed:
+        return None
+    return Step(Reason.SCALE_DOWN_LIMIT, allowed, f"behavior.scaleDown allows {allowed} now")
+
+
+def stay_within_bounds(replicas: int, situation: Situation) -> Step | None:
+    """Keep to the owner's bounds, whatever the other rules say."""
+    if replicas > situation.max_replicas:
+        return Step(
+            Reason.TOO_MANY_REPLICAS,
+            situation.max_replicas,
+            f"maxReplicas is {situation.max_replicas}",
+        )
+    if replicas < situation.min_replicas:
+        return Step(
+            Reason.TOO_FEW_REPLICAS,
+            situation.min_replicas,
+            f"minReplicas is {situation.min_replicas}",
+        )
+    return None
 
 
 def most_replicas(situation: Situation) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fleetline.model.ceiling import Ceiling
 from fleetline.policy.behavior import Behavior
 from fleetline.policy.decision import Reason
-from fleetline.policy.history import Evidence, History
+from fleetline.policy.history import RESTORE_ONCE_IN_S, Evidence, History
 
 CeilingAt = Callable[[int], Ceiling]
 """Ceiling of one replica among so many behind the router."""
@@ -83,3 +83,9 @@ class Situation:
         if left is None or left <= self.current_replicas or self.current_replicas == 0:
             return None
         return left
+
+    @property
+    def was_restored_lately(self) -> bool:
+        """Whether a count was given back at once so lately that once more would be a fight."""
+        restored_s = self.history.restored_s
+        return restored_s is not None and self.now_s - restored_s < RESTORE_ONCE_IN_S
