@@ -21,6 +21,8 @@ from fleetline.errors import FleetlineError, ObservationError
 from fleetline.policy.decision import Reason
 
 SHOWN: Final = 3
+AT_ONCE: Final = 8
+"""Fleets that are looked at side by side: a thousand must not flood the API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,12 @@ def _has_accelerator(allocatable: Mapping[str, str]) -> bool:
 
 
 async def check_fleets(site: Site, objects: Sequence[FleetObject]) -> list[Finding]:
-    """Look at all fleets, side by side."""
-    found = await asyncio.gather(*(check_fleet(site, one) for one in objects))
+    """Look at all fleets, a few at a time."""
+    slots = asyncio.Semaphore(AT_ONCE)
+    found = await asyncio.gather(*(_in_turn(slots, site, one) for one in objects))
     return [finding for findings in found for finding in findings]
+
+
+async def _in_turn(slots: asyncio.Semaphore, site: Site, one: FleetObject) -> list[Finding]:
+    async with slots:
+        return await check_fleet(site, one)
