@@ -4,6 +4,7 @@ import ast
 import asyncio
 import inspect
 import json
+import re
 import sys
 from typing import Any
 
@@ -64,6 +65,20 @@ async def test_the_chain_holds_the_numbers_of_the_status(world: World) -> None:
     assert {"value_of": "accelerator.name", "value": "H100-SXM"}.items() <= next(
         one for one in explanation["discovered"] if one["value_of"] == "accelerator.name"
     ).items()
+
+
+async def test_the_forecast_is_what_the_decision_was_made_for(world: World) -> None:
+    await world.add_fleet("chat", replicas=2, rate_per_s=20.0)
+
+    async with world.operator():
+        await until_condition(world, "MetricsAvailable", "True")
+        await world.rounds(10)
+        explanation, _ = await told(world)
+
+    demand = explanation["decision"][0]["because"]
+    (ready_for,) = re.findall(r"([\d.]+) to be ready for", demand)
+    assert links(explanation)["forecast"] == pytest.approx(float(ready_for), rel=0.01)
+    assert links(explanation)["forecast"] >= 0.99 * links(explanation)["arrival rate"]
 
 
 async def test_every_quantity_says_its_unit(world: World) -> None:

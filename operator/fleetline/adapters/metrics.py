@@ -89,15 +89,15 @@ class OwnMetrics:
         observed = seen if isinstance(seen, Observations) else None
         rate = None if observed is None else observed.arrival_rate_per_s.value
         total = None if ceiling is None else ceiling.rate_per_s * situation.health.ready
-        forecast = turn.assessment.forecast
+        demand = situation.demand
         values: dict[str, float | None] = {
             "desired_replicas": turn.decision.desired_replicas,
             "current_replicas": turn.target.replicas,
             "ready_replicas": situation.health.ready,
             "arrival_rate_requests_per_second": rate,
             "expected_rate_requests_per_second": None
-            if forecast is None
-            else forecast.expected_rate_per_s * turn.memory.margin_factor,
+            if demand is None
+            else demand.expected_rate_per_s * demand.margin_factor,
             "replica_capacity_requests_per_second": None if ceiling is None else ceiling.rate_per_s,
             "utilization_ratio": rate / total if rate is not None and total else None,
             "loop_gain_ratio": None if ceiling is None else ceiling.loop_gain,

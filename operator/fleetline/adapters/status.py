@@ -100,7 +100,7 @@ def _binding_objective(turn: Turn, ceiling: Ceiling | None) -> str | None:
 
 
 def _workload(turn: Turn) -> Json:
-    seen, memory, forecast = turn.seen, turn.memory, turn.assessment.forecast
+    seen, memory, demand = turn.seen, turn.memory, turn.assessment.situation.demand
     if not isinstance(seen, Observations):
         return {}
     measured = memory.lengths.are_known
@@ -108,8 +108,8 @@ def _workload(turn: Turn) -> Json:
         {
             "arrivalRequestsPerSecond": decimal(seen.arrival_rate_per_s.value),
             "forecastRequestsPerSecond": None
-            if forecast is None
-            else decimal(forecast.expected_rate_per_s * memory.margin_factor),
+            if demand is None
+            else decimal(demand.expected_rate_per_s * demand.margin_factor),
             "promptTokens": decimal(memory.lengths.prompt_tokens),
             "outputTokens": decimal(memory.lengths.output_tokens),
             "prefixHitShare": decimal(memory.lengths.hit_share) if measured else None,
