@@ -8,7 +8,7 @@ from fleetline.adapters.catalog import Catalog
 from fleetline.adapters.discovery import Discovery, discover
 from fleetline.adapters.manifest import KIND, FleetObject
 from fleetline.adapters.node_labels import NodeAccelerator, accelerator_of_node
-from fleetline.adapters.pods import SeenPod
+from fleetline.adapters.pods import SeenPod, matching
 from fleetline.adapters.profiles import with_profiles
 from fleetline.adapters.snapshot import FLEETS, WORKLOADS, Key, Snapshot
 from fleetline.control.fleet import Fleet
@@ -41,6 +41,7 @@ class KubernetesCluster:
         self._owners: dict[Key, FleetObject] = {}
         self._accelerators: dict[str, NodeAccelerator | None] = {}
         self._plurals: dict[tuple[str, str], str] = {}
+        self._selectors: dict[str, str] = {}
         self._found: dict[str, tuple[tuple[object, ...], Discovery]] = {}
         self._prices: dict[str, float | None] = {}
         self.discoveries: dict[str, Discovery] = {}
@@ -62,12 +63,25 @@ class KubernetesCluster:
 
     def pods_of(self, fleet: Fleet) -> tuple[Pod, ...]:
         """Pods of a fleet's target in this turn's snapshot."""
-        return tuple(seen.pod for seen in self._view.pods.get(_key(fleet), ()))
+        return tuple(seen.pod for seen in self._seen_pods(fleet))
+
+    def _seen_pods(self, fleet: Fleet) -> list[SeenPod]:
+        """Pods by their owner; of unusual kinds by the selector that the scale subresource told."""
+        owned = self._view.pods.get(_key(fleet))
+        selector = self._selectors.get(fleet.key, "")
+        if owned is not None or not selector:
+            return owned or []
+        return [
+            seen
+            for (namespace, _, _), pods in self._view.pods.items()
+            if namespace == fleet.namespace
+            for seen in pods
+            if matching(selector, seen.labels)
+        ]
 
     async def read_target(self, fleet: Fleet) -> Target:
         """Put the target together from the snapshot; ask the API server for unusual kinds."""
         key = _key(fleet)
-        pods = self._view.pods.get(key, [])
         if fleet.target.api_version == "apps/v1" and fleet.target.kind in WORKLOADS:
             workload = self._view.workloads.get(key)
             if workload is None:
@@ -76,6 +90,7 @@ class KubernetesCluster:
                     f"cannot find {fleet.target.kind} {fleet.target.name} in namespace "
                     f"{fleet.namespace}",
                 )
+            pods = self._seen_pods(fleet)
             version = (workload.uid, workload.resource_version)
             found = self._discover(fleet, workload.template, pods, version)
             return self._target(
@@ -88,6 +103,8 @@ class KubernetesCluster:
                 is_rolling_out=workload.is_rolling_out,
             )
         scale = await self._read_scale(fleet)
+        self._selectors[fleet.key] = str((scale.get("status") or {}).get("selector") or "")
+        pods = self._seen_pods(fleet)
         found = self._discover(fleet, {}, pods, ())
         return self._target(
             fleet,

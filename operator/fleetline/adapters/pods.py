@@ -1,7 +1,7 @@
 """Pod JSON to what sizing needs to know about a pod, and the workload that owns it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetline.adapters.manifest import parse_time_s
@@ -23,6 +23,7 @@ class SeenPod:
 
     pod: Pod
     node: str
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_pod(item: Json) -> SeenPod | None:
@@ -52,7 +53,15 @@ def read_pod(item: Json) -> SeenPod | None:
         restarts=sum(int(one.get("restartCount") or 0) for one in containers),
         is_failed=bool(waiting & CRASHING),
     )
-    return SeenPod(pod, node)
+    return SeenPod(pod, node, metadata.get("labels") or {})
+
+
+def matching(selector: str, labels: Mapping[str, str]) -> bool:
+    """Whether labels fit a selector of equalities, as scale reports it; an empty one fits none."""
+    terms = [term.replace("==", "=").partition("=") for term in selector.split(",") if term]
+    return bool(terms) and all(
+        sign and labels.get(name.strip()) == value.strip() for name, sign, value in terms
+    )
 
 
 def owner_of(item: Json) -> tuple[str, str, str] | None:
