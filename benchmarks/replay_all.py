@@ -379,10 +379,10 @@ def main() -> None:
         ):
             answers.append(answer(scenario, request, perform))
         print(_summary(answers[-1]), flush=True)
-    minutes = (time.monotonic() - began) / 60.0
-    if not options.only:
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(report(answers, minutes), "utf-8")
+        minutes = (time.monotonic() - began) / 60.0
+        if not options.only:
+            RESULTS.parent.mkdir(exist_ok=True)
+            RESULTS.write_text(report(answers, minutes), "utf-8")
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(answers), "utf-8")
     sys.exit(0 if verdict(answers, minutes) else 1)
