@@ -22,7 +22,7 @@ from fleetline.adapters.observations import (
     percentile,
     view_pods,
 )
-from fleetline.adapters.prometheus import Answer, Prometheus
+from fleetline.adapters.prometheus import Prometheus, Row
 from fleetline.adapters.queries import MODEL_LABELS, Scope
 from fleetline.adapters.readings import (
     Readings,
@@ -143,27 +143,37 @@ class EngineMetrics:
             for one in self._objects.values()
             if one.metrics.arrivals_counter is not None
         ]
-        answers = await asyncio.gather(
-            self._ask(queries.pod_gauges(scope, names)),
-            self._ask(queries.pod_completions(scope, names)),
-            self._ask(queries.pod_growth(scope, names)),
-            self._ask(queries.young_completions(scope, names)),
-            self._ask(queries.model_means(scope, names)),
-            self._ask(queries.model_buckets(scope, names, sorted(wanted))),
-            self._ask(queries.gateway_rates(scope, gateways)),
-        )
         rows = Rows()
-        for answer, prefix in zip(answers, (GAUGES, COMPLETED, GROWTH, YOUNG), strict=False):
-            rows.add_pods(answer.rows, prefix, scope)
-        rows.add_models(answers[4].rows, scope)
-        rows.add_buckets(answers[5].rows, scope)
-        rows.add_gateways(answers[6].rows, scope)
+
+        async def ask(promql: str, add: Callable[[Sequence[Row]], None]) -> tuple[str, ...]:
+            """Index an answer as soon as it is there, so that not all are held at once."""
+            if not promql:
+                return ()
+            answer = await self._prometheus.query(promql)
+            add(answer.rows)
+            return answer.warnings
+
+        def pods(prefix: str) -> Callable[[Sequence[Row]], None]:
+            return lambda found: rows.add_pods(found, prefix, scope)
+
+        warnings = await asyncio.gather(
+            ask(queries.pod_gauges(scope, names), pods(GAUGES)),
+            ask(queries.pod_completions(scope, names), pods(COMPLETED)),
+            ask(queries.pod_growth(scope, names), pods(GROWTH)),
+            ask(queries.young_completions(scope, names), pods(YOUNG)),
+            ask(queries.model_means(scope, names), lambda found: rows.add_models(found, scope)),
+            ask(
+                queries.model_buckets(scope, names, sorted(wanted)),
+                lambda found: rows.add_buckets(found, scope),
+            ),
+            ask(
+                queries.gateway_rates(scope, gateways),
+                lambda found: rows.add_gateways(found, scope),
+            ),
+        )
         lengths = await self._seldom.lengths(scope)
         rows.add_buckets(lengths.rows, scope, LENGTHS)
-        return rows, tuple(text for answer in answers for text in answer.warnings)
-
-    async def _ask(self, promql: str) -> Answer:
-        return await self._prometheus.query(promql) if promql else Answer(rows=())
+        return rows, tuple(text for texts in warnings for text in texts)
 
     def _gateway_label(self, one: FleetObject) -> str:
         return one.metrics.arrivals_label or one.metrics.model_label or MODEL_LABELS[0]

@@ -39,12 +39,15 @@ class Rows:
     """Rate by (namespace, counter/label, model name)."""
 
     def add_pods(self, rows: Iterable[Row], prefix: str, scope: Scope) -> None:
-        """Index rows that have a pod."""
+        """Index rows that have a pod; tags and models repeat, and are kept once."""
+        tags: dict[str, str] = {}
+        models: dict[Model, Model] = {}
         for row in rows:
             labels = row.labels
             place = labels.get(scope.namespace_label, ""), labels.get(scope.pod_label, "")
-            model = model_of(labels, scope)
-            self.by_pod[place].append((prefix + labels.get(TAG, ""), model, row.value))
+            plain, model = labels.get(TAG, ""), model_of(labels, scope)
+            tag = tags.setdefault(plain, prefix + plain)
+            self.by_pod[place].append((tag, models.setdefault(model, model), row.value))
 
     def add_models(self, rows: Iterable[Row], scope: Scope) -> None:
         """Index rows that have a model."""

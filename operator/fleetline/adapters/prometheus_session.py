@@ -49,6 +49,18 @@ class Exchange:
     server_time_s: float | None = None
 
 
+class _Parsed(requests.Response):
+    """A response whose JSON was parsed already: a second time would double time and memory."""
+
+    def __init__(self, response: requests.Response, answer: dict[str, Any]) -> None:
+        super().__init__()
+        self.status_code = response.status_code
+        self._answer = answer
+
+    def json(self, **_: Any) -> dict[str, Any]:
+        return self._answer
+
+
 class Shell(requests.Session):
     """A session that does one request within a deadline and lets only sound answers through."""
 
@@ -76,9 +88,9 @@ class Shell(requests.Session):
             content = _read(response, ends_s)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             raise PrometheusError(Failure.UNREACHABLE, _cause(error)) from None
-        response._content = content  # noqa: SLF001 - as `stream=False` would have left it
-        self.exchange = Exchange(_checked(response, content), _server_time_s(response))
-        return response
+        answer = _checked(response, content)
+        self.exchange = Exchange(_warnings(answer), _server_time_s(response))
+        return _Parsed(response, answer)
 
 
 def _read(response: requests.Response, ends_s: float) -> bytes:
@@ -101,8 +113,8 @@ def _read(response: requests.Response, ends_s: float) -> bytes:
     return b"".join(pieces)
 
 
-def _checked(response: requests.Response, content: bytes) -> tuple[str, ...]:
-    """Return the warnings of a success; raise for everything else."""
+def _checked(response: requests.Response, content: bytes) -> dict[str, Any]:
+    """Return the answer of a success; raise for everything else."""
     status = response.status_code
     if status in (401, 403):
         raise PrometheusError(
@@ -126,6 +138,10 @@ def _checked(response: requests.Response, content: bytes) -> tuple[str, ...]:
     data = answer.get("data")
     if not isinstance(data, dict) or "result" not in data:
         raise PrometheusError(Failure.BAD_RESPONSE, "cannot query Prometheus: no result in answer")
+    return answer
+
+
+def _warnings(answer: dict[str, Any]) -> tuple[str, ...]:
     warnings = answer.get("warnings")
     if not isinstance(warnings, list):
         return ()
