@@ -44,9 +44,9 @@ def test_the_deadline_is_a_multiple_of_the_longest_start() -> None:
     assert startup.deadline_s == 600.0
 
 
-def test_one_late_minute_in_four_hundred_balances() -> None:
+def test_one_late_minute_in_two_hundred_balances() -> None:
     margin = learn_margin_factor(1.1, missed=1, elapsed_s=60)
-    for _ in range(399):
+    for _ in range(199):
         margin = learn_margin_factor(margin, missed=0, elapsed_s=60)
 
     assert margin == pytest.approx(1.1, rel=0.002)

@@ -1,19 +1,19 @@
 """
 A margin learned from how often the objectives held, so that nobody has to choose one.
 
-    late minute: margin x 1.06        good minute: margin x 0.99985
+    late minute: margin x 1.03        good minute: margin x 0.99985
 
-The two balance where one minute in four hundred is late: what is late comes in clusters, so that of
+The two balance where one minute in two hundred is late: what is late comes in clusters, so that of
 windows of five minutes about one in a hundred is missed.
 """
 
 from typing import Final
 
-RAISE_PER_MINUTE: Final = 0.06
+RAISE_PER_MINUTE: Final = 0.03
 LOWER_PER_MINUTE: Final = 0.00015
 LOWEST: Final = 0.85
 HIGHEST: Final = 2.5
-FIRST: Final = 1.10
+FIRST: Final = 1.05
 """Where learning starts: on replayed traces, schedules that know the future do best with 1.05 to
 1.10."""
 
