@@ -1,7 +1,8 @@
 """`fleetline doctor` about fleets: their targets, accelerators and rivals."""
 
-from sim_cluster.resources import Resource
+from sim_cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from tests.entrypoints.examining import bad, doctor, of
+from tests.entrypoints.test_unusual_targets import GROUPS, definition
 from tests.entrypoints.world import FLEETS, World, fleet
 
 AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
@@ -67,6 +68,19 @@ async def test_a_kind_that_is_not_served_fails(world: World) -> None:
 
     assert code == 1
     assert of(findings, "target", "Swarm chat")["state"] == "failed"
+
+
+async def test_a_scale_without_a_selector_is_a_warning(world: World) -> None:
+    await world.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition())
+    group = {"metadata": {"name": "moe", "namespace": "default"}, "spec": {"replicas": 1}}
+    await world.client.create(GROUPS, group)
+    reference = {"apiVersion": "example.dev/v1", "kind": "ServingGroup", "name": "moe"}
+    await world.client.create(FLEETS, fleet("moe", scaleTargetRef=reference))
+
+    findings, _ = await doctor(world)
+
+    assert "no selector" in of(findings, "target", "ServingGroup moe")["says"]
+    assert of(findings, "permission", "scale of servinggroups/moe")["state"] == "ok"
 
 
 async def test_an_autoscaler_on_the_same_target_fails(world: World) -> None:

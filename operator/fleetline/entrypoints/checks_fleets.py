@@ -86,14 +86,14 @@ async def check_fleet(site: Site, one: FleetObject) -> list[Finding]:
     try:
         target = await site.cluster.read_target(one.fleet)
         path = await site.cluster.scale_path(one.fleet)
-        await site.api.get(path)
+        scale = await site.api.get(path)
     except TargetError as error:
         return [failed("target", subject, str(error), HINTS.get(error.reason, MESSAGE))]
     except ObservationError as error:
         return [failed("target", subject, str(error), "look at the API server")]
     found = site.cluster.discoveries[key]
     return [
-        _scalable(subject, target),
+        _scalable(subject, target, scale),
         await _may_scale(site, one, path),
         *_rival(key, target),
         _accelerator(key, found, site.view),
@@ -121,10 +121,14 @@ def _looked_at(key: str, body: Mapping[str, Any]) -> Finding:
     return ok("operator", key, "the last spec was seen")
 
 
-def _scalable(subject: str, target: Target) -> Finding:
+def _scalable(subject: str, target: Target, scale: Mapping[str, Any]) -> Finding:
     if target.replicas == 0:
         hint = HINTS[Reason.SCALING_DISABLED]
         return warning("target", subject, "it has 0 replicas: scaling is off", hint)
+    if not target.pods and not (scale.get("status") or {}).get("selector"):
+        says = "its scale tells no selector: its pods and their series are not found"
+        mend = "have its controller set the field of labelSelectorPath"
+        return warning("target", subject, says, mend)
     ready = sum(pod.ready_since_s is not None for pod in target.pods)
     return ok("target", subject, f"scalable, {target.replicas} replicas, {ready} pods ready")
 
