@@ -34,6 +34,8 @@ STEADY_S: Final = 12.0
 """No change of replicas for this long is called steady. [s]"""
 LOOK_BACK_S: Final = 6.0
 """Live latencies are of the requests finished within this time. [s]"""
+PATIENCE_S: Final = 60.0
+"""Nothing that was served in time takes longer than this to its last token. [s]"""
 POLL_S: Final = 0.2
 LONGEST_START_S: Final = 60.0
 SAMPLES: Final = 2000
@@ -68,6 +70,7 @@ class Performance:
         await self._watch_until(router, end_s, "at rest: nothing may be written now")
         writes = await self._patches() - before
         router.stop()
+        self._judge(router, patience_s=0.0)
         return summarize(
             self.scenario,
             self.recorder,
@@ -162,23 +165,30 @@ class Performance:
             **read_status(fleet),
         )
 
-    def _judge(self, router: Router) -> None:
-        """Judge windows of the day that have ended long enough ago for their requests to finish."""
+    def _judge(self, router: Router, *, patience_s: float = PATIENCE_S) -> None:
+        """
+        Judge the windows of the day whose requests have finished.
+
+        The truth about a request is complete with its last token; who is not finished long after
+        the window has missed it.
+        """
         width_s = self.scenario.window_s
-        judged = len(self.windows_met)
         last = math.ceil(self.scenario.day.duration_s / width_s)
-        while judged < last and self._t_s(router) >= (judged + 2) * width_s:
+        while (judged := len(self.windows_met)) < last:
             records = in_window(
                 router.truth.records, router.truth.origin_s + WARM_UP_S, judged, width_s
             )
+            over_s = self._t_s(router) - (judged + 1) * width_s
+            finished = all(math.isfinite(record.finished_s) for record in records)
+            if over_s < 0 or (over_s < patience_s and not finished):
+                return
             met = all(
                 holds(records, str(one.metric), one.percentile, one.target_s)
                 for one in self.scenario.objectives
             )
             self.windows_met.append(met)
-            judged += 1
             if not met:
-                text = f"window {judged} of {last} missed the objective"
+                text = f"window {judged + 1} of {last} missed the objective"
                 phase(self.recorder, self._t_s(router), text, self.view)
 
     async def _patches(self) -> int:

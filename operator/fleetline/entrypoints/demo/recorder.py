@@ -1,7 +1,9 @@
 """What happened in the demo, second by second: load, latencies, replicas and decisions."""
 
+import csv
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 SECONDS_PER_HOUR = 3600.0
@@ -65,6 +67,13 @@ class Recorder:
         because = f" ({moment.reason}): {moment.because}" if moment.reason else ""
         change = f"{before.current_replicas} -> {moment.current_replicas}"
         return self.note(moment.t_s, f"{'up' if up else 'down'}  {change}{because}")
+
+    def write(self, path: Path) -> None:
+        """Write the seconds as CSV, the numbers behind the plots; empty is what is not known."""
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, fieldnames=[field.name for field in fields(Moment)])
+            writer.writeheader()
+            writer.writerows(asdict(moment) for moment in self.moments)
 
     def gpu_hours(self, *, until_s: float, gpus_per_replica: int = 1) -> float:
         """Accelerator-hours from creation to end of drain, up to a moment."""

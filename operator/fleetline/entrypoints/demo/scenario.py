@@ -11,7 +11,7 @@ from sim_cluster.traffic.shapes import CompressedDay
 NAMESPACE: Final = "default"
 NAME: Final = "chat"
 MODEL: Final = "llama-3.1-8b"
-SLOTS: Final = 32
+SLOTS: Final = 64
 """Slots of an engine: small, so that its latency bends within the demo's load. [requests]"""
 
 
@@ -29,13 +29,13 @@ class Scenario:
     )
     day: CompressedDay = field(
         default_factory=lambda: CompressedDay(
-            trough_per_s=3.0, peak_per_s=14.0, duration_s=150.0, burst_per_s=3.0, burst_width_s=10.0
+            trough_per_s=4.0, peak_per_s=20.0, duration_s=175.0, burst_per_s=3.0, burst_width_s=10.0
         )
     )
     objectives: tuple[Objective, ...] = (
         Objective(metric=Metric.TIME_TO_FIRST_TOKEN, percentile=95, target_s=0.5),
     )
-    startup: str = "lognormal(5s,0.15)"
+    startup: str = "lognormal(4s,0.15)"
     period_s: float = 2.0
     """Between two turns of the operator. [s]"""
     scrape_s: float = 1.0
@@ -43,6 +43,8 @@ class Scenario:
     """What stands for five minutes of the day. [s]"""
     stabilization_window_s: int = 10
     """Of scale-down: the default minute, compressed like the day. [s]"""
+    queue_drain_s: int = 5
+    """The default minute, compressed like the day. [s]"""
     rest_s: float = 20.0
     """Time at a steady trough in which nothing may be written. [s]"""
     max_replicas: int = 20
@@ -84,7 +86,7 @@ def service() -> dict[str, Any]:
 
 
 def serving_fleet(scenario: Scenario) -> dict[str, Any]:
-    """Return the minimal ServingFleet, its stabilization window compressed like the day."""
+    """Return the minimal ServingFleet, its times compressed like the day."""
     return {
         "apiVersion": "fleetline.dev/v1alpha1",
         "kind": "ServingFleet",
@@ -101,6 +103,7 @@ def serving_fleet(scenario: Scenario) -> dict[str, Any]:
                 for one in scenario.objectives
             ],
             "maxReplicas": scenario.max_replicas,
+            "queueDrainSeconds": scenario.queue_drain_s,
             "behavior": {
                 "scaleDown": {"stabilizationWindowSeconds": scenario.stabilization_window_s}
             },

@@ -48,6 +48,7 @@ async def show(backend: str, out: Path) -> Summary:
 def _write(scenario: Scenario, recorder: Recorder, summary: Summary, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     summary.write(out / "summary.json")
+    recorder.write(out / "seconds.csv")
     (out / "index.html").write_text(page(scenario, recorder, summary), "utf-8")
 
 
