@@ -42,6 +42,10 @@ LEAST_SMOOTHING_S: Final = 300.0
 counts is that of the mean rate over five minutes. On replayed traces 3 to 8 % fewer GPU-hours than
 the maximum of single minutes, at as many windows. [s]"""
 
+SMOOTHED_HORIZONS: Final = 2.0
+"""Nothing is averaged over longer than this many horizons: where a replica serves within seconds, a
+ramp of a minute has to be seen."""
+
 MOST_SMOOTHING_S: Final = 600.0
 
 
@@ -179,10 +183,11 @@ def _demand(
         residence_s = capacity.ceiling_at(1).residence_time_s
         inferred = inside / residence_s if residence_s > 0 else 0.0
         return _known(inferred, inferred, inside, waiting, memory), None, because
+    horizon_s = memory.startup.likely_s + period_s
     forecast = expect_maximum(
         memory.rates,
-        memory.startup.likely_s + period_s,
-        smoothing_s=_smoothing_s(capacity),
+        horizon_s,
+        smoothing_s=min(_smoothing_s(capacity), SMOOTHED_HORIZONS * horizon_s),
     )
     expected_per_s = max(rate_per_s, forecast.expected_rate_per_s)
     demand = _known(rate_per_s, expected_per_s, inside, waiting, memory)

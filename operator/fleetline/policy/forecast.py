@@ -24,7 +24,7 @@ HURRIED_S: Final = 30.0
 """Levels faster than this compete only where the horizon is less than twice as long as they are:
 where a replica takes minutes to start, following every gust helps nobody. [s]"""
 
-QUANTILE: Final = 0.90
+QUANTILE: Final = 0.95
 """Of the ratio: how often the expected rate should not be exceeded within a horizon."""
 
 MEMORY_S: Final = 7200.0

@@ -28,7 +28,9 @@ from sim_cluster.traffic.truth import RequestRecord, percentile_of
 
 SERVING_FLEETS: Final = Resource("fleetline.dev", "v1alpha1", "servingfleets", "ServingFleet")
 WARM_UP_S: Final = 20.0
-"""Traffic at the trough before the day, so that lengths and start-ups are known. [s]"""
+"""Traffic before the day, so that lengths and start-ups are known. [s]"""
+FIRST_PER_S: Final = 0.5
+"""Traffic begins softly: before the first requests have completed nobody knows their lengths."""
 LONGEST_SETTLE_S: Final = 75.0
 STEADY_S: Final = 12.0
 """No change of replicas for this long is called steady. [s]"""
@@ -59,10 +61,11 @@ class Performance:
         router = await self._gateway()
         day = self.scenario.day
         trough = day.rate_per_s(0.0)
+        first = shapes.Ramp(from_per_s=FIRST_PER_S, to_per_s=trough, duration_s=WARM_UP_S)
         rest_s = LONGEST_SETTLE_S + self.scenario.rest_s + STEADY_S
-        shape = shapes.Sequence((constant(trough, WARM_UP_S), day, constant(trough, rest_s)))
+        shape = shapes.Sequence((first, day, constant(trough, rest_s)))
         router.begin(draw_arrivals(shape, self.scenario.lengths, seed=self.scenario.seed))
-        await self._watch_until(router, 0.0, "traffic begins at the trough of the day")
+        await self._watch_until(router, 0.0, "traffic begins")
         await self._watch_until(router, day.duration_s, "the day begins")
         await self._settle(router)
         before = await self._patches()
