@@ -19,7 +19,7 @@ from tests.crd import definitions as crd
 H100_NODE = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 CUSTOM_NODE = {"nvidia.com/gpu.product": "Example-NPU-96GB"}
 ADAPTERS = crd.ROOT / "operator" / "fleetline" / "adapters"
-STATUS_MODULES = ("status.py", "conditions.py")
+STATUS_MODULES = ("status.py", "replica_status.py", "conditions.py")
 INTERNAL = {"step", "sequence", "prefill"}
 """Names of factors inside the operator; status shows them as Step, Sequence and Prefill."""
 STATUS = crd.schema("servingfleets")["properties"]["status"]

@@ -23,6 +23,7 @@ EFFICIENCIES: Final = {
     "kvBandwidthPercent": ("kv_bandwidth", 0.01),
     "computePercent": ("compute", 0.01),
     "prefillPercent": ("prefill", 0.01),
+    "fourBitComputePercent": ("four_bit_compute", 0.01),
     "expertComputePercent": ("expert_compute", 0.01),
     "expertPrefillPercent": ("expert_prefill", 0.01),
     "layerMicroseconds": ("layer_s", MICRO),

@@ -42,9 +42,9 @@ LEAST_SMOOTHING_S: Final = 300.0
 counts is that of the mean rate over five minutes. On replayed traces 3 to 8 % fewer GPU-hours than
 the maximum of single minutes, at as many windows. [s]"""
 
-SMOOTHED_HORIZONS: Final = 2.0
-"""Nothing is averaged over longer than this many horizons: where a replica serves within seconds, a
-ramp of a minute has to be seen."""
+SMOOTHED_PER_S: Final = 1 / 60
+"""Nothing is averaged over longer than the square of the horizon times this: over five minutes from
+134 s on, over seconds where replicas serve within seconds. [1/s]"""
 
 MOST_SMOOTHING_S: Final = 600.0
 
@@ -187,7 +187,7 @@ def _demand(
     forecast = expect_maximum(
         memory.rates,
         horizon_s,
-        smoothing_s=min(_smoothing_s(capacity), SMOOTHED_HORIZONS * horizon_s),
+        smoothing_s=min(_smoothing_s(capacity), SMOOTHED_PER_S * horizon_s**2),
     )
     expected_per_s = max(rate_per_s, forecast.expected_rate_per_s)
     demand = _known(rate_per_s, expected_per_s, inside, waiting, memory)

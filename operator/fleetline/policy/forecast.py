@@ -24,6 +24,10 @@ HURRIED_S: Final = 30.0
 """Levels faster than this compete only where the horizon is less than twice as long as they are:
 where a replica takes minutes to start, following every gust helps nobody. [s]"""
 
+SLOWEST_HORIZONS: Final = 3.0
+"""Levels slower than so many horizons do not compete: they would still remember the last peak when
+replicas that are given back could long have been there again."""
+
 QUANTILE: Final = 0.95
 """Of the ratio: how often the expected rate should not be exceeded within a horizon."""
 
@@ -123,8 +127,10 @@ def expect_maximum(
     levels = history.levels_per_s + floor_per_s
     past, maxima, span_s = _past_maxima(history.times_s, rates, horizon_s)
     prior = PRIOR_RATIO + PRIOR_RATIO_PER_ROOT_S * float(np.sqrt(horizon_s))
-    slow = np.array(TIME_CONSTANTS_S) >= min(HURRIED_S, horizon_s / 2)
-    chosen = int(np.argmax(slow)) + 1
+    constants = np.array(TIME_CONSTANTS_S)
+    fitting = constants >= min(HURRIED_S, horizon_s / 2)
+    fitting &= constants <= max(HURRIED_S, SLOWEST_HORIZONS * horizon_s)
+    chosen = min(int(np.argmax(fitting)) + 1, int(np.flatnonzero(fitting)[-1]))
     level = float(levels[-1, chosen])
     expected = prior * level
     if maxima.size:
@@ -133,7 +139,7 @@ def expect_maximum(
         learned = np.partition(ratios, order, axis=0)[order]
         missed = maxima[:, np.newaxis] - levels[past] * learned
         loss = np.maximum(quantile * missed, (quantile - 1) * missed).mean(axis=0)
-        chosen = int(np.argmin(np.where(slow, loss, np.inf)))
+        chosen = int(np.argmin(np.where(fitting, loss, np.inf)))
         level = float(levels[-1, chosen])
         spans = span_s / max(horizon_s, min(LEAST_SPAN_S, LEAST_SPAN_HORIZONS * horizon_s))
         weight = spans / (spans + PRIOR_SPANS)
