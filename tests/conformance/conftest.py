@@ -121,6 +121,12 @@ def _definition(api: Client) -> Iterator[None]:
     created = api.post(path, crd())
     assert created.code in (201, 409), created.body
     eventually(lambda: api.get(f"/apis/{GROUP}/v1/widgets").code == 200)
+    # The real server publishes the schema of a new kind a little later than it serves the kind.
+    described = f"/apis/{GROUP}/v1/namespaces/{{namespace}}/widgets/{{name}}"
+    document = f"/openapi/v3/apis/{GROUP}/v1"
+    eventually(
+        lambda: (reply := api.get(document)).code == 200 and described in reply.body["paths"]
+    )
     yield
     api.delete(f"{path}/widgets.{GROUP}")
 
