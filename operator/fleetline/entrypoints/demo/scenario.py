@@ -29,7 +29,7 @@ class Scenario:
     )
     day: CompressedDay = field(
         default_factory=lambda: CompressedDay(
-            trough_per_s=5.0, peak_per_s=17.0, duration_s=130.0, burst_per_s=2.0, burst_width_s=8.0
+            trough_per_s=4.0, peak_per_s=21.0, duration_s=160.0, burst_per_s=2.0, burst_width_s=8.0
         )
     )
     objectives: tuple[Objective, ...] = (
