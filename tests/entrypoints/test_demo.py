@@ -74,12 +74,19 @@ def test_changes_of_the_target_are_counted_and_told() -> None:
 
 
 def test_gpu_hours_run_to_the_end_of_the_drain() -> None:
-    assert recorded().gpu_hours(until_s=40) == pytest.approx((10 + 30 + 30 + 30) / 3600)
+    assert recorded().gpu_hours() == pytest.approx((10 + 30 + 30 + 30) / 3600)
+
+
+def test_what_was_used_before_the_day_does_not_count() -> None:
+    early = Recorder()
+    for t_s in (-20, -10, 0, 10):
+        early.take(moment(t_s, 2, 2))
+
+    assert early.gpu_hours() == pytest.approx(2 * 10 / 3600)
 
 
 def test_the_summary_has_every_key_that_scripts_rely_on(tmp_path: Path) -> None:
     summary = summarize(
-        Scenario(),
         recorded(),
         windows_met=[True] * 11 + [False],
         writes_at_rest=0,

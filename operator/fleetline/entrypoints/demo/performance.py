@@ -75,7 +75,6 @@ class Performance:
         router.stop()
         self._judge(router, patience_s=0.0)
         return summarize(
-            self.scenario,
             self.recorder,
             windows_met=self.windows_met,
             writes_at_rest=writes,

@@ -75,11 +75,16 @@ class Recorder:
             writer.writeheader()
             writer.writerows(asdict(moment) for moment in self.moments)
 
-    def gpu_hours(self, *, until_s: float, gpus_per_replica: int = 1) -> float:
-        """Accelerator-hours from creation to end of drain, up to a moment."""
+    @property
+    def end_s(self) -> float:
+        """The last moment, from the begin of the day on. [s]"""
+        return self.moments[-1].t_s if self.moments else 0.0
+
+    def gpu_hours(self, *, gpus_per_replica: int = 1) -> float:
+        """Accelerator-hours from the begin of the day on, creation to end of drain."""
         seconds = 0.0
         for before, after in zip(self.moments, self.moments[1:], strict=False):
-            if after.t_s <= until_s:
+            if before.t_s >= 0:
                 seconds += (after.t_s - before.t_s) * before.pods
         return seconds * gpus_per_replica / SECONDS_PER_HOUR
 

@@ -24,12 +24,12 @@ class Scenario:
     )
     lengths: LogNormalLengths = field(
         default_factory=lambda: LogNormalLengths(
-            mean_prompt_tokens=400, mean_output_tokens=80, longest_tokens=2048
+            mean_prompt_tokens=250, mean_output_tokens=80, variation=0.5, longest_tokens=1024
         )
     )
     day: CompressedDay = field(
         default_factory=lambda: CompressedDay(
-            trough_per_s=4.0, peak_per_s=21.0, duration_s=160.0, burst_per_s=2.0, burst_width_s=8.0
+            trough_per_s=5.0, peak_per_s=29.0, duration_s=160.0, burst_per_s=3.0, burst_width_s=8.0
         )
     )
     objectives: tuple[Objective, ...] = (
@@ -45,7 +45,7 @@ class Scenario:
     """Of scale-down: the default minute, compressed like the day. [s]"""
     queue_drain_s: int = 5
     """The default minute, compressed like the day. [s]"""
-    rest_s: float = 20.0
+    rest_s: float = 40.0
     """Time at a steady trough in which nothing may be written. [s]"""
     max_replicas: int = 20
     seed: int = 7

@@ -82,7 +82,6 @@ def static_peak_replicas(scenario: Scenario, replica: Replica, workload: Workloa
 
 
 def summarize(
-    scenario: Scenario,
     recorder: Recorder,
     *,
     windows_met: Sequence[bool],
@@ -90,8 +89,7 @@ def summarize(
     static_replicas: int,
     requests: int,
 ) -> Summary:
-    """Put the summary together; GPU-hours of both fleets are of the day alone."""
-    day_s = scenario.day.duration_s
+    """Put the summary together; GPU-hours of both fleets are of the day and the night after it."""
     inside = [moment.current_replicas for moment in recorder.moments if moment.t_s >= 0]
     return Summary(
         windows_met=sum(windows_met) / len(windows_met) if windows_met else 0.0,
@@ -101,7 +99,7 @@ def summarize(
         max_replicas=max(inside, default=0),
         min_replicas=min(inside, default=0),
         writes_at_rest=writes_at_rest,
-        gpu_hours=recorder.gpu_hours(until_s=day_s),
-        static_peak_gpu_hours=static_replicas * day_s / SECONDS_PER_HOUR,
+        gpu_hours=recorder.gpu_hours(),
+        static_peak_gpu_hours=static_replicas * recorder.end_s / SECONDS_PER_HOUR,
         requests=requests,
     )
