@@ -53,7 +53,6 @@ class Reason(StrEnum):
         "ScaleDownLimit",
         "spec.behavior.scaleDown allows no more replicas to be removed now",
     )
-    REPLICAS_STARTING = "ReplicasStarting", "the count waits for replicas that are starting"
     REPLICAS_UNHEALTHY = (
         "ReplicasUnhealthy",
         "replicas crash or are long overdue: they are replaced, or the count is held",
