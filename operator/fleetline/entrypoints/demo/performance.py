@@ -31,8 +31,8 @@ WARM_UP_S: Final = 20.0
 """Traffic before the day, so that lengths and start-ups are known. [s]"""
 FIRST_PER_S: Final = 0.5
 """Traffic begins softly: before the first requests have completed nobody knows their lengths."""
-LONGEST_SETTLE_S: Final = 75.0
-STEADY_S: Final = 12.0
+LONGEST_SETTLE_S: Final = 60.0
+STEADY_S: Final = 25.0
 """No change of replicas for this long is called steady. [s]"""
 LOOK_BACK_S: Final = 6.0
 """Live latencies are of the requests finished within this time. [s]"""

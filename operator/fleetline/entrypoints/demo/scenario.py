@@ -29,7 +29,7 @@ class Scenario:
     )
     day: CompressedDay = field(
         default_factory=lambda: CompressedDay(
-            trough_per_s=5.0, peak_per_s=29.0, duration_s=160.0, burst_per_s=3.0, burst_width_s=8.0
+            trough_per_s=3.0, peak_per_s=29.0, duration_s=160.0, burst_per_s=3.0, burst_width_s=8.0
         )
     )
     objectives: tuple[Objective, ...] = (
@@ -45,7 +45,7 @@ class Scenario:
     """Of scale-down: the default minute, compressed like the day. [s]"""
     queue_drain_s: int = 5
     """The default minute, compressed like the day. [s]"""
-    rest_s: float = 40.0
+    rest_s: float = 20.0
     """Time at a steady trough in which nothing may be written. [s]"""
     max_replicas: int = 20
     seed: int = 7
