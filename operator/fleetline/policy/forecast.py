@@ -83,8 +83,8 @@ class RateHistory:
         level = np.full(len(TIME_CONSTANTS_S), rate_per_s)
         if times.size:
             since_s, age_s = at_s - times[-1], at_s - times[0]
-            # Young levels give a new rate at least half the weight of a plain mean: what happened to
-            # be seen first must not linger in the slow ones.
+            # Young levels give a new rate at least half the weight of a plain mean: what was seen
+            # first must not linger in the slow ones.
             kept = np.minimum(
                 np.exp(-since_s / np.array(TIME_CONSTANTS_S)), 1 - since_s / age_s / 2
             )
