@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 from sim_cluster.api.server import MemoryApi
-
 from sim_cluster.api_client import ApiClient
 from sim_cluster.nodes import NodeSpec, Simulation, catalog, simulate
 from sim_cluster.nodes.engine_spec import read_engine

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sim_cluster.api.server import MemoryApi
 
+from sim_cluster.api.server import MemoryApi
 from sim_cluster.api_client import ApiClient, Object
 from sim_cluster.resources import ENDPOINT_SLICES, NODES, PODS
 
