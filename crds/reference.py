@@ -48,7 +48,8 @@ CONDITIONS = """\
 | `Ready` | the fleet is scaled as asked; a gap in the metrics does not flip it | `InvalidSpec`, \
 `TargetNotFound`, `TargetNotScalable`, `Forbidden`, `ConflictingAutoscaler`, `ConflictingOwner` |
 | `MetricsAvailable` | what decisions need is measured; False only after several turns without | \
-`NoSeries`, `Incomplete`, or why Prometheus gave no answer |
+`NoSeries`, `Incomplete`, `Stale`, `Partial`, `Frozen`, `ClockSkew`, or why Prometheus gave no \
+answer |
 | `AbleToScale` | the target can be read and written | `FailedGetScale`, `FailedUpdateScale`, and \
 those of `Ready` but for `InvalidSpec` |
 | `ScalingActive` | demand and the ceiling of a replica are known; the loop may act | `Paused`, \

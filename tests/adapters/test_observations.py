@@ -157,10 +157,20 @@ def view(**values: dict[str, float]) -> PodView:
 
 
 def arrivals(
-    gauges: PodView, *, done: PodView, growth: PodView, fresh: PodView, young: set[str]
+    gauges: PodView,
+    *,
+    done: PodView,
+    growth: PodView,
+    fresh: PodView,
+    young: set[str],
+    frozen: set[str] | None = None,
 ) -> tuple[float | None, int]:
     reading, whole = conserved_arrivals(
-        gauges, (done, growth, fresh), frozenset(young), window_s=60.0
+        gauges,
+        (done, growth, fresh),
+        frozenset(young),
+        window_s=60.0,
+        frozen=frozenset(frozen or ()),
     )
     return reading.value, whole
 
@@ -198,6 +208,42 @@ def test_an_old_pod_without_a_past_is_not_taken_for_a_young_one() -> None:
         growth=view(),
         fresh=view(completions={"old": 9e6}),
         young=set(),
+    )
+
+    assert value == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("done", "waiting", "frozen"),
+    [
+        pytest.param({"a": 8.0, "b": 8.0}, {"a": 0.0, "b": 0.0}, {"b"}, id="it stands still"),
+        pytest.param({"a": 8.0}, {"a": 0.0, "b": 0.0}, set(), id="busy without completions"),
+        pytest.param({"a": 8.0, "b": 8.0}, {"a": 0.0}, set(), id="no queue to be seen"),
+    ],
+)
+def test_a_pod_that_shows_half_of_it_is_not_counted(
+    done: dict[str, float], waiting: dict[str, float], frozen: set[str]
+) -> None:
+    value = arrivals(
+        view(running={"a": 20.0, "b": 20.0}, waiting=waiting),
+        done=view(completions=done),
+        growth=view(running={"a": 0.0, "b": 0.0}),
+        fresh=view(),
+        young=set(),
+        frozen=frozen,
+    )
+
+    assert value == (8.0, 1)
+
+
+def test_when_all_stand_still_arrivals_are_no_zero() -> None:
+    value = arrivals(
+        view(running={"a": 20.0}, waiting={"a": 0.0}),
+        done=view(completions={"a": 0.0}),
+        growth=view(running={"a": 0.0}),
+        fresh=view(),
+        young=set(),
+        frozen={"a"},
     )
 
     assert value == (None, 0)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from fleetline.adapters import queries
 from fleetline.adapters.engine_metrics import Quantity, questions
 from fleetline.adapters.queries import Scope, escaped
+from fleetline.adapters.standstill import standstill
 
 SCOPE = Scope(namespaces=("chat", "code"), window_s=60.0)
 ALL = frozenset(
@@ -26,6 +27,7 @@ SENT = {
     "buckets": queries.model_buckets(SCOPE, ALL, [Quantity.TIME_TO_FIRST_TOKEN]),
     "lengths": queries.length_buckets(SCOPE, ALL),
     "gateways": queries.gateway_rates(SCOPE, [("llm_d_epp_request_total", "model_name")]),
+    "standstill": standstill(SCOPE, ALL),
     "samples": queries.samples(SCOPE, "vllm:num_requests_running", [("chat", "chat-1")]),
 }
 

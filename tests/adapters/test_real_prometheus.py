@@ -35,17 +35,27 @@ class Engines:
 
     pods: list[str]
     since_s: float = field(default_factory=time.time)
+    running: float = RUNNING
+    rate_per_s: float = RATE_PER_S
+    frozen_s: dict[str, float] = field(default_factory=dict)
+    """Since when a pod shows the same page."""
+    aged_s: dict[str, float] = field(default_factory=dict)
+    """How old a pod says its samples are."""
 
     def exposition(self) -> str:
         """What a scrape shows."""
-        done = RATE_PER_S / max(1, len(self.pods)) * (time.time() - self.since_s)
         lines = []
         for pod in self.pods:
+            now_s = self.frozen_s.get(pod, time.time())
+            done = self.rate_per_s / max(1, len(self.pods)) * (now_s - self.since_s)
             labels = f'namespace="default",pod="{pod}",model_name="chat",engine="0"'
+            stamp = f" {int(1000 * (now_s - age_s))}" if (age_s := self.aged_s.get(pod)) else ""
             lines += [
-                f"vllm:num_requests_running{{{labels}}} {RUNNING}",
-                f"vllm:num_requests_waiting{{{labels}}} 0",
-                f'vllm:request_success_total{{{labels},finished_reason="stop"}} {done}',
+                f"vllm:num_requests_running{{{labels}}} {self.running}{stamp}",
+                f"vllm:num_requests_waiting{{{labels}}} 0{stamp}",
+                f'vllm:request_success_total{{{labels},finished_reason="stop"}} {done}{stamp}',
+                f"vllm:generation_tokens_total{{{labels}}} {100 * done}{stamp}",
+                f"process_cpu_seconds_total{{{labels}}} {now_s - self.since_s}{stamp}",
             ]
         return "\n".join(lines) + "\n"
 
@@ -127,6 +137,44 @@ async def test_a_counter_that_starts_anew_is_no_dip_and_no_jump(tmp_path: Path) 
         observations = (await metrics.observe([a_fleet()]))["default/chat"]
 
     assert observations.arrival_rate_per_s.value == pytest.approx(RATE_PER_S, rel=0.6)
+
+
+@pytest.mark.parametrize(
+    ("running", "rate_per_s"),
+    [pytest.param(RUNNING, RATE_PER_S, id="busy"), pytest.param(0.0, 0.0, id="idle")],
+)
+async def test_an_exporter_that_hangs_is_not_counted_until_a_window_after_it_moves(
+    tmp_path: Path, running: float, rate_per_s: float
+) -> None:
+    engines = Engines(["chat-1", "chat-2"], running=running, rate_per_s=rate_per_s)
+    async with observing(tmp_path, engines, jobs=("one",)) as metrics:
+        before = await seen(metrics)
+        engines.frozen_s["chat-2"] = time.time()
+        await asyncio.sleep(6 * SCRAPE_S)
+        frozen = (await metrics.observe([a_fleet()]))["default/chat"]
+        engines.frozen_s["chat-1"] = time.time()
+        await asyncio.sleep(6 * SCRAPE_S)
+        blind = (await metrics.observe([a_fleet()]))["default/chat"]
+        engines.frozen_s.clear()
+        await asyncio.sleep(2 * SCRAPE_S)
+        thawed = (await metrics.observe([a_fleet()]))["default/chat"]
+        await asyncio.sleep(metrics.window_s + 3 * SCRAPE_S)
+        after = (await metrics.observe([a_fleet()]))["default/chat"]
+
+    assert (before.frozen_replicas, before.reporting_replicas) == (0, 2)
+    assert (frozen.frozen_replicas, frozen.reporting_replicas) == (1, 1)
+    assert not blind.arrival_rate_per_s.is_known
+    assert not thawed.arrival_rate_per_s.is_known
+    assert (after.frozen_replicas, after.reporting_replicas) == (0, 2)
+    assert after.arrival_rate_per_s.value == pytest.approx(rate_per_s, rel=0.3)
+
+
+async def test_samples_that_are_pushed_late_are_not_the_present(tmp_path: Path) -> None:
+    engines = Engines(["chat-1", "chat-2"], aged_s={"chat-2": 120.0})
+    async with observing(tmp_path, engines, jobs=("one",)) as metrics:
+        observations = await seen(metrics)
+
+    assert (observations.frozen_replicas, observations.reporting_replicas) == (1, 1)
 
 
 async def test_an_empty_prometheus_is_no_zero(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from fleetline.control.fleet import Fleet, Mode
 from fleetline.control.memory import Memory
-from fleetline.control.ports import Observations, unknown
+from fleetline.control.ports import Observations, Reading, unknown
 from fleetline.control.turn import Turn, take_turn
 from fleetline.policy.attainment import FIRST
+from fleetline.policy.behavior import SCALE_DOWN, Behavior
 from fleetline.policy.decision import Reason
 from tests.control.fakes import FakeCluster, a_fleet, a_target, pods, seen
 
@@ -66,15 +67,39 @@ async def test_known_silence_goes_down_to_the_minimum_after_a_full_window() -> N
         pytest.param(seen(0.0, arrival_rate_per_s=unknown("no series")), id="no arrivals"),
         pytest.param(seen(0.0, replicas=8, is_partial=True), id="a partial answer"),
         pytest.param(seen(0.0, replicas=3), id="3 of 8 replicas report"),
+        pytest.param(seen(0.0, replicas=7, frozen_replicas=1), id="one replica stands still"),
+        pytest.param(seen(0.0, replicas=8, clock_skew_s=600.0), id="a clock ahead"),
+        pytest.param(seen(0.0, replicas=8, clock_skew_s=-600.0), id="a clock behind"),
+        pytest.param(seen(0.0, replicas=8, sample_age_s=Reading(300.0)), id="old samples"),
         pytest.param(
             seen(0.0, replicas=8, waiting_requests=unknown("no series")), id="no waiting gauge"
         ),
     ],
 )
-async def test_what_is_not_known_never_lowers(view: Observations | str) -> None:
+@pytest.mark.parametrize("window_s", [0.0, 60.0])
+async def test_what_is_not_known_never_lowers(view: Observations | str, window_s: float) -> None:
     cluster = FakeCluster(a_target(8))
+    at_once = replace(SCALE_DOWN, stabilization_window_s=window_s)
 
-    await turns(a_fleet(), cluster, [view] * 50)
+    await turns(a_fleet(behavior=Behavior(scale_down=at_once)), cluster, [view] * 50)
+
+    assert cluster.written == []
+
+
+@pytest.mark.parametrize("view", [seen(200.0, clock_skew_s=600.0), seen(200.0, frozen_replicas=1)])
+async def test_what_is_seen_in_part_still_raises(view: Observations) -> None:
+    cluster = FakeCluster(a_target(1))
+
+    await turns(a_fleet(), cluster, [view])
+
+    assert cluster.target.replicas > 1
+
+
+async def test_pods_that_will_be_ready_in_the_future_have_to_report() -> None:
+    ahead = pods(8, age_s=-600.0)
+    cluster = FakeCluster(a_target(8, pods=ahead))
+
+    await turns(a_fleet(), cluster, [seen(0.0, replicas=2)] * 30)
 
     assert cluster.written == []
 

@@ -104,7 +104,8 @@ def test_the_page_of_fields_explains_each_condition_with_reasons_that_there_are(
     _, page = (crd.CRDS / "README.md").read_text("utf-8").split("## Conditions")
     words = set(re.findall(r"`([A-Z][A-Za-z]+)`", page))
     operator = ADAPTERS.parent
-    sources = [*ADAPTERS.glob("*.py"), operator / "policy" / "decision.py"]
+    more = ("policy/decision.py", "control/evidence.py")
+    sources = [*ADAPTERS.glob("*.py"), *(operator / path for path in more)]
     said = "\n".join(path.read_text("utf-8") for path in sources)
 
     assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) == set(conditions.TYPES)

@@ -1,6 +1,7 @@
 """A Prometheus that answers the operator's queries from a table, or misbehaves as it is told."""
 
 import asyncio
+import email.utils
 import re
 import time
 from collections.abc import Awaitable, Callable
@@ -33,6 +34,8 @@ class Load:
     rate_per_s: float = 0.0
     waiting: float = 0.0
     model: str = "chat"
+    frozen: list[str] = field(default_factory=list)
+    """Pods that the question about standstill names."""
 
 
 @dataclass
@@ -44,6 +47,7 @@ class FakePrometheus:
     warnings: list[str] = field(default_factory=list)
     values: Callable[[float], Any] = str
     """How a number is written: replaced to write nonsense."""
+    clock_ahead_s: float = 0.0
     requests: int = 0
     url: str = ""
     _runner: web.AppRunner | None = None
@@ -81,7 +85,8 @@ class FakePrometheus:
         if self.fault is not None:
             return await self.fault(request)
         query = (await request.post()).get("query") or request.query["query"]
-        return web.json_response(self.body(str(query)))
+        date = email.utils.formatdate(time.time() + self.clock_ahead_s, usegmt=True)
+        return web.json_response(self.body(str(query)), headers={"Date": date})
 
     def body(self, query: str) -> dict[str, Any]:
         """Answer of Prometheus' query API."""
@@ -98,6 +103,12 @@ class FakePrometheus:
         if query.startswith("count by (__name__)"):
             return [self._row({"__name__": name}, 1.0) for name in NAMES]
         tags = re.findall(r'"fleetline_source", "([^"]*)"', query)
+        if '"standstill"' in query:
+            return [
+                self._row({"namespace": load.namespace, "pod": pod}, 1.0)
+                for load in self.loads
+                for pod in load.frozen
+            ]
         if " unless " in query:
             return []
         return [row for load in self.loads for tag in tags for row in self._of(load, tag, query)]

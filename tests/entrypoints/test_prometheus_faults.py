@@ -1,5 +1,7 @@
 """Prometheus misbehaves: nothing is lowered, the loop stays on time, and all heals by itself."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.entrypoints.fake_prometheus import Fault, answering, drip, flood, hang
@@ -116,6 +118,56 @@ async def test_three_of_eight_pods_never_lower(world: World) -> None:
         await world.rounds(15)
 
     assert await world.replicas("chat") == 8
+
+
+def stand_still(world: World) -> None:
+    world.prometheus.loads[0].frozen = ["chat-abc-0"]
+
+
+def all_stand_still(world: World) -> None:
+    world.prometheus.loads[0].frozen = list(world.pods["chat"])
+
+
+def clock_ahead(world: World) -> None:
+    world.prometheus.clock_ahead_s = 600.0
+
+
+def clock_behind(world: World) -> None:
+    world.prometheus.clock_ahead_s = -600.0
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        pytest.param(stand_still, "Frozen", id="one exporter hangs"),
+        pytest.param(all_stand_still, "Frozen", id="all exporters hang"),
+        pytest.param(clock_ahead, "ClockSkew", id="ten minutes ahead"),
+        pytest.param(clock_behind, "ClockSkew", id="ten minutes behind"),
+    ],
+)
+async def test_a_doubtful_view_holds_says_why_and_heals(
+    world: World, fault: Callable[[World], None], reason: str
+) -> None:
+    await world.add_fleet("chat", replicas=4)
+    fault(world)
+
+    async with world.operator():
+
+        async def told() -> bool:
+            return await world.condition("chat", "MetricsAvailable") == ("False", reason)
+
+        await world.until(told)
+        await world.rounds(12)
+        held = await world.replicas("chat")
+        world.prometheus.loads[0].frozen = []
+        world.prometheus.clock_ahead_s = 0.0
+
+        async def lowered() -> bool:
+            return await world.replicas("chat") == 1
+
+        await world.until(lowered)
+
+    assert held == 4
 
 
 async def test_series_of_pods_that_are_gone_do_not_count(world: World) -> None:

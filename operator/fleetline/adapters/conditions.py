@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fleetline.control.evidence import Gap
 from fleetline.control.memory import UNKNOWN_TURNS_BEFORE_ALARM
 from fleetline.control.turn import Turn
 from fleetline.policy.decision import Decision, Reason
@@ -121,15 +122,16 @@ TYPES: Final = (
 
 
 def _metrics_available(turn: Turn, failure: str) -> Condition:
-    kind, situation = "MetricsAvailable", turn.assessment.situation
+    kind, situation, gap = "MetricsAvailable", turn.assessment.situation, turn.assessment.gap
     if situation.demand is None or situation.evidence is Evidence.UNKNOWN:
-        reason = failure or "NoSeries"
+        reason = failure or str(gap or Gap.NO_SERIES)
         because = situation.demand_unknown_because or situation.incomplete_because
         if turn.memory.unknown_turns < UNKNOWN_TURNS_BEFORE_ALARM:
             return Condition(kind, UNKNOWN, reason, because)
         return Condition(kind, FALSE, reason, because)
     if turn.memory.incomplete_turns >= UNKNOWN_TURNS_BEFORE_ALARM:
-        return Condition(kind, FALSE, "Incomplete", situation.incomplete_because)
+        reason = str(gap or Gap.INCOMPLETE)
+        return Condition(kind, FALSE, reason, situation.incomplete_because)
     return Condition(kind, TRUE, "MetricsAvailable", "what decisions need is measured")
 
 

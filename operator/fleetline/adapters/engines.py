@@ -31,6 +31,7 @@ from fleetline.adapters.readings import (
     pod_sum,
 )
 from fleetline.adapters.seldom import Seldom
+from fleetline.adapters.standstill import Standstill, standstill
 from fleetline.control.fleet import Fleet
 from fleetline.control.ports import Observations, Pod, Reading
 from fleetline.model.objective import Metric
@@ -85,6 +86,7 @@ class EngineMetrics:
         self._prometheus = prometheus
         self._pods_of = pods_of
         self._seldom = Seldom(prometheus, period_s=period_s, scrape_interval_s=scrape_interval_s)
+        self._standstill = Standstill()
         self._clock = clock
         self._labels = (namespace_label, pod_label)
         self._objects: dict[str, FleetObject] = {}
@@ -170,6 +172,10 @@ class EngineMetrics:
                 queries.gateway_rates(scope, gateways),
                 lambda found: rows.add_gateways(found, scope),
             ),
+            ask(
+                standstill(scope, names),
+                lambda found: self._standstill.note(found, scope, now_s=self._clock()),
+            ),
         )
         lengths = await self._seldom.lengths(scope)
         rows.add_buckets(lengths.rows, scope, LENGTHS)
@@ -210,7 +216,8 @@ class EngineMetrics:
         apart = [] if shared & gauges.models else models
         reading = Readings(rows=rows, models=models, apart=apart, window_s=scope.window_s)
         young = self._young(pods, scope.window_s)
-        arrivals, whole = self._arrivals(one, rows, gauges, rates, young)
+        frozen = self._standstill.among(fleet.namespace, names)
+        arrivals, whole = self._arrivals(one, rows, gauges, rates, young=young, frozen=frozen)
         self.evidence[fleet.key] = Evidence(
             sources={str(quantity): name for quantity, name in gauges.sources.items()}
             | {str(quantity): name for quantity, name in rates[0].sources.items()},
@@ -242,7 +249,9 @@ class EngineMetrics:
             preemption_rate_per_s=reading.rate(Quantity.PREEMPTIONS),
             sample_age_s=reading.age_s(),
             reporting_replicas=whole,
+            frozen_replicas=len(frozen),
             is_partial=is_partial,
+            clock_skew_s=self._prometheus.clock_skew_s,
             lengths=length_distribution(rows, models, LENGTHS),
         )
 
@@ -261,10 +270,15 @@ class EngineMetrics:
         rows: Rows,
         gauges: PodView,
         rates: tuple[PodView, PodView, PodView],
+        *,
         young: frozenset[str],
+        frozen: frozenset[str],
     ) -> tuple[Reading, int]:
         """Return offered requests per second, and how many pods show all that it takes."""
         counter = one.metrics.arrivals_counter
+        conserved = conserved_arrivals(
+            gauges, rates, young, window_s=self._seldom.window_s, frozen=frozen
+        )
         if counter is not None:
             name = one.metrics.arrivals_name or one.metrics.model_name or ""
             tag = f"{counter}/{self._gateway_label(one)}"
@@ -273,10 +287,10 @@ class EngineMetrics:
                 for (namespace, source, model), value in rows.gateway.items()
                 if (namespace, source) == (one.fleet.namespace, tag) and (model == name or not name)
             ]
-            if found:
+            if found and (sum(found) > 0 or not conserved[0].value):
                 running = gauges.values.get(Quantity.RUNNING, {})
-                return Reading(max(0.0, sum(found))), len(running)
-        return conserved_arrivals(gauges, rates, young, window_s=self._seldom.window_s)
+                return Reading(max(0.0, sum(found))), len(running.keys() - frozen)
+        return conserved
 
     def _young(self, pods: Sequence[Pod], window_s: float) -> frozenset[str]:
         """Pods that became ready within the window, or a scrape or two before it."""

@@ -93,12 +93,15 @@ def conserved_arrivals(
     young: frozenset[str],
     *,
     window_s: float,
+    frozen: frozenset[str] = frozenset(),
 ) -> tuple[Reading, int]:
     """
     Arrivals by conservation: completions per second, plus growth of what is inside.
 
     A pod younger than the window has no rate yet; all that it counted and holds arrived within.
-    An older pod without samples a window ago (Prometheus was away) is not counted at all.
+    An older pod without samples a window ago (Prometheus was away) is not counted at all, nor is
+    one that stands still, one that is busy but shows no completions, or one without a queue that
+    the others show.
     """
     completed, growth, fresh = (view.values for view in rates)
     running = gauges.values.get(Quantity.RUNNING, {})
@@ -109,13 +112,20 @@ def conserved_arrivals(
         return unknown("no series of running requests for the fleet's pods"), 0
     total, whole = 0.0, 0
     for pod, inside in running.items():
+        if pod in frozen or (waiting and pod not in waiting):
+            continue
         if pod in grown:
+            is_busy = inside + waiting.get(pod, 0.0) > 0
+            if is_busy and pod not in young and pod not in done and (done or counted):
+                continue
             total += done.get(pod, 0.0) + grown[pod] + queued.get(pod, 0.0)
         elif pod in young:
             total += (inside + waiting.get(pod, 0.0) + counted.get(pod, 0.0)) / window_s
         else:
             continue
         whole += 1
+    if frozen.issuperset(running):
+        return unknown("the metrics of all pods stand still or are old"), 0
     if whole == 0:
         return unknown(f"no samples from {window_s:g} s ago"), 0
     if not (done or counted) and sum(running.values()) > 0:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetline.control.capacity import Capacity, capacity_of
+from fleetline.control.evidence import Gap, view_of
 from fleetline.control.fleet import Fleet, Mode
 from fleetline.control.health import health_of
 from fleetline.control.learning import missed_objectives
@@ -13,17 +14,10 @@ from fleetline.errors import ModelError
 from fleetline.model.ceiling import Limit
 from fleetline.policy.decision import Reason
 from fleetline.policy.forecast import Forecast, expect_maximum
-from fleetline.policy.history import Evidence
 from fleetline.policy.situation import Demand, Situation
 
 FIRST_TURNS: Final = 20
 """Turns before the first decrease: five minutes at the usual period."""
-
-MATURE_S: Final = 75.0
-"""A replica that has been ready this long must report: a rate window and a scrape. [s]"""
-
-STALE_S: Final = 90.0
-"""Samples older than this are not the present: three scrapes of 30 s. [s]"""
 
 SMOOTHED_LIMITS: Final = {
     Limit.TIME_PER_OUTPUT_TOKEN,
@@ -57,6 +51,8 @@ class Assessment:
     capacity: Capacity | None
     forecast: Forecast | None
     missed: tuple[str, ...] = ()
+    gap: Gap | None = None
+    """What is missing from the view of the fleet; None if nothing is."""
 
 
 def assess(
@@ -83,7 +79,8 @@ def assess(
     health = health_of(target, now_s, deadline_s=memory.startup.deadline_s)
     capacity, capacity_unknown = _capacity(fleet, memory, target)
     observed = seen if isinstance(seen, Observations) else None
-    evidence, because = _evidence(observed, target, now_s)
+    view = view_of(observed, target, now_s)
+    because = view.because
     demand: Demand | None = None
     forecast: Forecast | None = None
     unknown = seen if isinstance(seen, str) else because
@@ -103,7 +100,7 @@ def assess(
         ceiling_at=None if capacity is None else capacity.ceiling_at,
         ceiling_unknown_because=capacity_unknown,
         queue_drain_s=fleet.queue_drain_s,
-        evidence=evidence,
+        evidence=view.evidence,
         incomplete_because=because,
         latency_above_objective=missed[0] if missed else "",
         health=health,
@@ -112,7 +109,9 @@ def assess(
         held_by=_held_by(fleet, target),
         history=memory.history,
     )
-    return Assessment(situation=situation, capacity=capacity, forecast=forecast, missed=missed)
+    return Assessment(
+        situation=situation, capacity=capacity, forecast=forecast, missed=missed, gap=view.gap
+    )
 
 
 def _least_view_s(memory: Memory, period_s: float) -> float:
@@ -144,29 +143,6 @@ def _capacity(fleet: Fleet, memory: Memory, target: Target) -> tuple[Capacity | 
     if not capacity.ceiling_at(1).is_attainable:
         return None, capacity.unattainable_because or "no load meets the objectives"
     return capacity, ""
-
-
-def _evidence(seen: Observations | None, target: Target, now_s: float) -> tuple[Evidence, str]:
-    """How much was seen, and what is missing."""
-    if seen is None or seen.arrival_rate_per_s.value is None:
-        return Evidence.UNKNOWN, ""
-    if seen.is_partial:
-        return Evidence.INCOMPLETE, "Prometheus answered in part"
-    age_s = seen.sample_age_s.value
-    if age_s is not None and age_s > STALE_S:
-        return Evidence.INCOMPLETE, f"the newest samples are {age_s:.0f} s old"
-    for name, reading in (("running", seen.running_requests), ("waiting", seen.waiting_requests)):
-        if not reading.is_known:
-            return Evidence.INCOMPLETE, f"{name} requests are unknown: {reading.unknown_because}"
-    mature = sum(
-        pod.ready_since_s is not None
-        and not pod.is_terminating
-        and now_s - pod.ready_since_s > MATURE_S
-        for pod in target.pods
-    )
-    if seen.reporting_replicas < mature:
-        return Evidence.INCOMPLETE, f"{seen.reporting_replicas} of {mature} replicas report"
-    return Evidence.COMPLETE, ""
 
 
 def _demand(

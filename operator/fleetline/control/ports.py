@@ -98,8 +98,12 @@ class Observations:
     sample_age_s: Reading = unknown("not observed")
     reporting_replicas: int = 0
     """Pods whose series were seen."""
+    frozen_replicas: int = 0
+    """Pods whose metrics stand still although they are busy, or are old: these are not read."""
     is_partial: bool = False
     """Prometheus said that the answer lacks data: increases only."""
+    clock_skew_s: float | None = None
+    """Prometheus' clock less ours; None if it does not tell. [s]"""
     lengths: TokenLengths | None = None
     """Length distribution, if histograms show it."""
 

@@ -10,6 +10,7 @@ from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.prometheus import PrometheusError
 from fleetline.adapters.queries import MODEL_LABELS
 from fleetline.adapters.readings import scrape_interval_s
+from fleetline.control.evidence import MOST_SKEW_S, Gap
 from fleetline.control.ports import Observations, Pod
 from fleetline.control.turn import PERIOD_S
 from fleetline.entrypoints.condition_reasons import HINTS
@@ -17,8 +18,8 @@ from fleetline.entrypoints.findings import Finding, failed, ok, warning
 from fleetline.entrypoints.sight import MOST_PODS, Sight, diagnose
 
 CHECK: Final = "series"
-SUSPECT_SKEW_S, WRONG_SKEW_S = 5.0, 60.0
-"""NTP holds a second; from a minute on, ages of pods and samples mean nothing. [s]"""
+SUSPECT_SKEW_S: Final = 5.0
+"""NTP holds a second. [s]"""
 
 
 def unreachable(url: str, error: PrometheusError) -> Finding:
@@ -31,8 +32,8 @@ def check_clock(url: str, skew_s: float | None) -> list[Finding]:
     if skew_s is None:
         return [warning("clock", url, "it sends no Date header", "check a proxy in between")]
     says = f"{skew_s:+.1f} s from this machine's"
-    if abs(skew_s) >= WRONG_SKEW_S:
-        return [failed("clock", url, says, "run NTP on both machines")]
+    if abs(skew_s) > MOST_SKEW_S:
+        return [failed("clock", url, says, HINTS[Gap.CLOCK_SKEW])]
     if abs(skew_s) >= SUSPECT_SKEW_S:
         return [warning("clock", url, says, "run NTP on both machines")]
     return [ok("clock", url, says)]
@@ -90,10 +91,13 @@ def _sources(one: FleetObject, evidence: Evidence, names: frozenset[str]) -> lis
 def _coverage(key: str, seen: Observations, ready: Sequence[Pod]) -> Finding:
     says = f"{seen.reporting_replicas} of {len(ready)} ready pods show all that arrivals take"
     if seen.is_partial:
-        mend = "look at Prometheus' log and its remote stores"
-        return warning("coverage", key, f"{says}; Prometheus says that data is missing", mend)
+        partial = f"{says}; Prometheus says that data is missing"
+        return warning("coverage", key, partial, HINTS[Gap.PARTIAL])
+    if seen.frozen_replicas:
+        stuck = f"{says}; metrics of {seen.frozen_replicas} stand still or are old"
+        return failed("coverage", key, stuck, HINTS[Gap.FROZEN])
     if seen.reporting_replicas < len(ready):
-        return warning("coverage", key, says, HINTS["Incomplete"])
+        return warning("coverage", key, says, HINTS[Gap.INCOMPLETE])
     return ok("coverage", key, says)
 
 
@@ -123,7 +127,7 @@ async def _interval(
 def _arrivals(key: str, seen: Observations) -> Finding:
     rate = seen.arrival_rate_per_s
     if rate.value is None:
-        return warning("arrivals", key, f"not known: {rate.unknown_because}", HINTS["NoSeries"])
+        return warning("arrivals", key, f"not known: {rate.unknown_because}", HINTS[Gap.NO_SERIES])
     return ok("arrivals", key, f"{rate.value:.3g} requests/s")
 
 

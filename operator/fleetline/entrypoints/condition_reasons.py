@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fleetline.adapters.prometheus import Failure
+from fleetline.control.evidence import Gap
 from fleetline.policy.decision import Reason
 
 MESSAGE = "see the message"
@@ -19,9 +20,15 @@ HINTS: Final[Mapping[str, str]] = {
     Reason.CONFLICTING_OWNER: "delete one of the two fleets, or point it at a target of its own",
     "FailedGetScale": "the next turn tries again; if it stays, look at the API server",
     "FailedUpdateScale": "the next turn tries again; if it stays, look at admission webhooks",
-    "NoSeries": "let Prometheus scrape the pods of the target (PodMonitor or ServiceMonitor); "
+    Gap.NO_SERIES: "let Prometheus scrape the pods of the target (PodMonitor or ServiceMonitor); "
     "`fleetline doctor` says which names and labels are looked for",
-    "Incomplete": "some ready pods show no metrics: look at the targets page of Prometheus",
+    Gap.INCOMPLETE: "some ready pods show no metrics: look at the targets page of Prometheus",
+    Gap.FROZEN: "look at the engines' /metrics: an exporter hangs, or samples are pushed late; "
+    "restart the pods that stand still",
+    Gap.CLOCK_SKEW: "run NTP on the nodes of the operator and of Prometheus; decreases wait until "
+    "their clocks agree",
+    Gap.PARTIAL: "look at Prometheus' log and its remote stores: it says that data is missing",
+    Gap.STALE: "look at the targets page of Prometheus: it scrapes seldom, or has stopped",
     Failure.UNREACHABLE: "check --prometheus-url, DNS and network policies of the operator",
     Failure.UNAUTHORIZED: "check the token file and its rights (prometheus.tokenSecret of the "
     "chart)",
@@ -73,7 +80,7 @@ ASPECTS: Final[Mapping[str, Aspect]] = {
     "MetricsAvailable": Aspect(
         means="what decisions need is measured; False only after several turns without",
         good=("MetricsAvailable",),
-        bad=("NoSeries", "Incomplete", *Failure),
+        bad=(*Gap, *Failure),
     ),
     "AbleToScale": Aspect(
         means="the target can be read and written",
