@@ -5,7 +5,7 @@ import re
 from dataclasses import fields
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetline.adapters import conditions, manifest
@@ -112,7 +112,6 @@ def test_the_page_of_fields_explains_each_condition_with_reasons_that_there_are(
     assert {word for word in words if f'"{word}"' not in said} == set()
 
 
-@settings(deadline=None)
 @given(st.floats(min_value=-1e15, max_value=1e15, allow_subnormal=True))
 def test_every_number_that_the_operator_writes_is_a_decimal_of_the_definition(value):
     text = decimal(value)

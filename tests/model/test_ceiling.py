@@ -39,7 +39,7 @@ def test_objectives_hold_at_the_ceiling_and_not_beyond() -> None:
 
 
 @given(TARGETS_S, TARGETS_S)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_tighter_objective_never_raises_the_ceiling(one: float, other: float) -> None:
     tight, loose = sorted((one, other))
 
@@ -50,7 +50,7 @@ def test_a_tighter_objective_never_raises_the_ceiling(one: float, other: float) 
 
 
 @given(st.floats(1.0, 3.0))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_more_bandwidth_never_lowers_the_ceiling(factor: float) -> None:
     hardware = H100.accelerator
     faster = replace(

@@ -25,7 +25,7 @@ LOADS = st.floats(0.01, 0.9)
 
 
 @given(LOADS, LOADS, st.sampled_from(list(Metric)), st.sampled_from([50, 95, 99]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_more_load_never_means_less_latency(
     one: float, other: float, metric: Metric, percentile: int
 ) -> None:
@@ -39,7 +39,7 @@ def test_more_load_never_means_less_latency(
 
 
 @given(LOADS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_littles_law_holds_and_the_chain_adds_up(load: float) -> None:
     point = operate(H100, CHAT, load * CAPACITY_PER_S)
 

@@ -101,7 +101,7 @@ def moments_of(fleet: FleetSimulation) -> np.ndarray:
 
 
 @given(STEP_TIMES, LIMITS, st.integers(0, 10**6), st.sampled_from([1.0, 5.0, 40.0]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_moment_of_every_request_is_the_reference_s(
     step_time: StepTime, limits: EngineLimits, seed: int, rate_per_s: float
 ) -> None:
@@ -118,7 +118,7 @@ def test_every_moment_of_every_request_is_the_reference_s(
 
 
 @given(STEP_TIMES, LIMITS, st.integers(0, 10**6), st.floats(0.05, 15.0))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_glance_in_the_middle_shows_what_the_reference_shows(
     step_time: StepTime, limits: EngineLimits, seed: int, moment_s: float
 ) -> None:
@@ -145,7 +145,7 @@ def test_a_glance_in_the_middle_shows_what_the_reference_shows(
 
 
 @given(STEP_TIMES, LIMITS, st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_several_replicas_in_turn_are_as_many_references(
     step_time: StepTime, limits: EngineLimits, seed: int
 ) -> None:

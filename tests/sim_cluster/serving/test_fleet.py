@@ -118,7 +118,7 @@ def test_more_replicas_than_slots_make_the_arrays_grow() -> None:
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_is_asked_for_no_request_is_lost(asked: list[int], seed: int) -> None:
     arrivals = steady(60, gap_s=0.2)
     running = fleet(

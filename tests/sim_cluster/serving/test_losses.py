@@ -132,7 +132,7 @@ def test_a_rolling_update_replaces_all_within_its_limits(
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 6.0), st.integers(0, 2)), max_size=12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_crashes_every_request_is_answered_and_every_block_is_free(
     crashes: list[tuple[float, int]],
 ) -> None:
