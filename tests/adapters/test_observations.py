@@ -164,6 +164,7 @@ def arrivals(
     fresh: PodView,
     young: set[str],
     frozen: set[str] | None = None,
+    counts: bool = False,
 ) -> tuple[float | None, int]:
     reading, whole = conserved_arrivals(
         gauges,
@@ -171,6 +172,7 @@ def arrivals(
         frozenset(young),
         window_s=60.0,
         frozen=frozenset(frozen or ()),
+        counts=counts,
     )
     return reading.value, whole
 
@@ -247,6 +249,17 @@ def test_when_all_stand_still_arrivals_are_no_zero() -> None:
     )
 
     assert value == (None, 0)
+
+
+def test_a_counter_that_was_there_and_is_gone_is_no_zero() -> None:
+    idle = view(running={"a": 0.0}, waiting={"a": 0.0})
+    growth = view(running={"a": 0.0})
+
+    gone = arrivals(idle, done=view(), growth=growth, fresh=view(), young=set(), counts=True)
+    never = arrivals(idle, done=view(), growth=growth, fresh=view(), young=set(), counts=False)
+
+    assert gone == (None, 0)
+    assert never == (0.0, 1)
 
 
 def test_silence_is_a_known_zero() -> None:

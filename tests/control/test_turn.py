@@ -228,6 +228,53 @@ async def test_no_more_is_asked_for_while_pods_have_no_node() -> None:
     assert cluster.written == []
 
 
+async def test_no_more_is_asked_for_while_a_quota_refuses_pods() -> None:
+    refused = "exceeded quota: gpus, requested: 1, used: 4, limited: 4"
+    cluster = FakeCluster(a_target(6, pods=pods(4), creation_failure=refused))
+
+    taken = await turns(a_fleet(), cluster, [seen(400.0, replicas=4)] * 3)
+
+    assert cluster.written == []
+    assert taken[-1].decision.binding.reason is Reason.CAPACITY_SHORTAGE
+    assert taken[-1].decision.binding.because == f"2 replicas cannot be placed: {refused}"
+
+
+async def test_what_a_quota_refused_is_given_back_when_it_is_not_needed() -> None:
+    cluster = FakeCluster(a_target(6, pods=pods(4), creation_failure="exceeded quota"))
+
+    await turns(a_fleet(), cluster, [seen(0.0, replicas=4)] * 30)
+
+    assert cluster.target.replicas == 1
+
+
+async def test_nothing_is_removed_while_half_of_the_replicas_are_down() -> None:
+    down = tuple(replace(pod, ready_since_s=None) for pod in pods(5))
+    healthy = tuple(replace(pod, name=f"up-{pod.name}") for pod in pods(5))
+    cluster = FakeCluster(a_target(10, pods=(*down, *healthy)))
+
+    taken = await turns(a_fleet(), cluster, [seen(0.0, replicas=5)] * 30)
+
+    assert cluster.written == []
+    assert taken[-1].decision.binding.reason is Reason.REPLICAS_UNHEALTHY
+
+
+async def test_after_two_hours_without_prometheus_nothing_falls_before_a_full_view() -> None:
+    quiet, outage = seen(0.0, replicas=20), ["Prometheus is unreachable"] * 480
+    cluster = FakeCluster(a_target(8))
+    busy = [seen(150.0, replicas=20)] * 30
+    before = await turns(a_fleet(), cluster, [*busy, *outage])
+    held = cluster.target.replicas
+
+    after = await turns(
+        a_fleet(), cluster, [quiet] * 40, memory=before[-1].memory, start_s=510 * PERIOD_S
+    )
+
+    first = next(turn for turn in after if turn.wrote)
+    assert held >= 4
+    assert first.now_s - 510 * PERIOD_S >= 60.0
+    assert cluster.target.replicas == 1
+
+
 async def test_crashing_pods_freeze_increases() -> None:
     crashing = replace(pods(1)[0], name="crash", ready_since_s=None, restarts=5)
     cluster = FakeCluster(a_target(3, pods=(*pods(2), crashing)))

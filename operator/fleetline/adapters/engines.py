@@ -15,7 +15,9 @@ from fleetline.adapters import queries
 from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.observations import (
+    GAUGES,
     Model,
+    Place,
     PodView,
     Rows,
     length_distribution,
@@ -38,7 +40,9 @@ from fleetline.model.objective import Metric
 
 YOUNG_WINDOWS: Final = 1.5
 LENGTHS: Final = "lengths/"
-GAUGES, COMPLETED, GROWTH, YOUNG = "gauge/", "completed/", "growth/", "young/"
+COMPLETED, GROWTH, YOUNG = "completed/", "growth/", "young/"
+AT_ONCE: Final = 25
+"""Fleets that are put together before others get a turn of the event loop."""
 
 LATENCIES: Final = {
     Metric.TIME_TO_FIRST_TOKEN: Quantity.TIME_TO_FIRST_TOKEN,
@@ -90,6 +94,8 @@ class EngineMetrics:
         self._clock = clock
         self._labels = (namespace_label, pod_label)
         self._objects: dict[str, FleetObject] = {}
+        self._counting: frozenset[str] = frozenset()
+        """Fleets that ever showed a counter of completions."""
         self.evidence: dict[str, Evidence] = {}
         self.queries_in_turn = 0
 
@@ -97,6 +103,7 @@ class EngineMetrics:
         """Take the fleets of this turn with what their owners say about metrics."""
         self._objects = {one.fleet.key: one for one in objects}
         self.evidence = {k: v for k, v in self.evidence.items() if k in self._objects}
+        self._counting = self._counting.intersection(self._objects)
 
     @property
     def window_s(self) -> float:
@@ -116,10 +123,27 @@ class EngineMetrics:
         finally:
             self.queries_in_turn = self._prometheus.queries - before
         shared = self._shared_models(rows, fleets)
-        return {
-            fleet.key: self._observations(fleet, rows, scope, shared, is_partial=bool(warnings))
-            for fleet in fleets
-        }
+        seen: dict[str, Observations] = {}
+        for fleet in fleets:
+            if fleet.key in self._objects:  # still there, after all the waiting
+                seen[fleet.key] = self._observations(
+                    fleet, rows, scope, shared, is_partial=bool(warnings)
+                )
+            if len(seen) % AT_ONCE == 0:
+                await asyncio.sleep(0)  # a thousand fleets take long enough to let others in
+        self._seldom.something_is_missing = any(
+            not one.running_requests.is_known for one in seen.values()
+        )
+        return seen
+
+    def _places(self, fleets: Sequence[Fleet]) -> Mapping[Place, Place]:
+        """Pods of all fleets."""
+        places = ((fleet.namespace, pod.name) for fleet in fleets for pod in self._pods_of(fleet))
+        return {place: place for place in places}
+
+    def _all_young(self, fleets: Sequence[Fleet], window_s: float) -> set[str]:
+        """Names of all young pods."""
+        return {name for one in fleets for name in self._young(self._pods_of(one), window_s)}
 
     def _scope(self, fleets: Sequence[Fleet]) -> Scope:
         own = {
@@ -145,15 +169,14 @@ class EngineMetrics:
             for one in self._objects.values()
             if one.metrics.arrivals_counter is not None
         ]
-        rows = Rows()
+        rows = Rows(places=self._places(fleets))
+        young = self._all_young(fleets, scope.window_s)
 
         async def ask(promql: str, add: Callable[[Sequence[Row]], None]) -> tuple[str, ...]:
             """Index an answer as soon as it is there, so that not all are held at once."""
             if not promql:
                 return ()
-            answer = await self._prometheus.query(promql)
-            add(answer.rows)
-            return answer.warnings
+            return await self._prometheus.feed(promql, add)
 
         def pods(prefix: str) -> Callable[[Sequence[Row]], None]:
             return lambda found: rows.add_pods(found, prefix, scope)
@@ -162,7 +185,7 @@ class EngineMetrics:
             ask(queries.pod_gauges(scope, names), pods(GAUGES)),
             ask(queries.pod_completions(scope, names), pods(COMPLETED)),
             ask(queries.pod_growth(scope, names), pods(GROWTH)),
-            ask(queries.young_completions(scope, names), pods(YOUNG)),
+            ask(queries.young_completions(scope, names, young), pods(YOUNG)),
             ask(queries.model_means(scope, names), lambda found: rows.add_models(found, scope)),
             ask(
                 queries.model_buckets(scope, names, sorted(wanted)),
@@ -189,10 +212,8 @@ class EngineMetrics:
         seen: set[Model] = set()
         shared: set[Model] = set()
         for fleet in fleets:
-            pods = {pod.name for pod in self._pods_of(fleet)}
-            models = {
-                model for pod in pods for _, model, _ in rows.by_pod.get((fleet.namespace, pod), ())
-            }
+            names = {pod.name for pod in self._pods_of(fleet)}
+            models = {model for name in names for model in rows.models_at((fleet.namespace, name))}
             shared |= models & seen
             seen |= models
         return frozenset(shared)
@@ -277,8 +298,15 @@ class EngineMetrics:
         """Return offered requests per second, and how many pods show all that it takes."""
         counter = one.metrics.arrivals_counter
         conserved = conserved_arrivals(
-            gauges, rates, young, window_s=self._seldom.window_s, frozen=frozen
+            gauges,
+            rates,
+            young,
+            window_s=self._seldom.window_s,
+            frozen=frozen,
+            counts=one.fleet.key in self._counting,
         )
+        if rates[0].values.get(Quantity.COMPLETIONS):
+            self._counting |= {one.fleet.key}
         if counter is not None:
             name = one.metrics.arrivals_name or one.metrics.model_name or ""
             tag = f"{counter}/{self._gateway_label(one)}"

@@ -94,6 +94,7 @@ def conserved_arrivals(
     *,
     window_s: float,
     frozen: frozenset[str] = frozenset(),
+    counts: bool = False,
 ) -> tuple[Reading, int]:
     """
     Arrivals by conservation: completions per second, plus growth of what is inside.
@@ -101,7 +102,7 @@ def conserved_arrivals(
     A pod younger than the window has no rate yet; all that it counted and holds arrived within.
     An older pod without samples a window ago (Prometheus was away) is not counted at all, nor is
     one that stands still, one that is busy but shows no completions, or one without a queue that
-    the others show.
+    the others show. Where completions were ever counted (`counts`), none of them is no zero.
     """
     completed, growth, fresh = (view.values for view in rates)
     running = gauges.values.get(Quantity.RUNNING, {})
@@ -128,8 +129,8 @@ def conserved_arrivals(
         return unknown("the metrics of all pods stand still or are old"), 0
     if whole == 0:
         return unknown(f"no samples from {window_s:g} s ago"), 0
-    if not (done or counted) and sum(running.values()) > 0:
-        return unknown("no series of completed requests, although requests are running"), 0
+    if not (done or counted) and (counts or sum(running.values()) > 0):
+        return unknown("no series of completed requests, although there are or were some"), 0
     return Reading(max(0.0, total)), whole
 
 

@@ -15,7 +15,7 @@ act within 10 to 30 s. [s]"""
 
 def health_of(target: Target, now_s: float, *, deadline_s: float) -> Health:
     """Count pods by what they are good for; without pods to see, trust the count asked for."""
-    if not target.pods:
+    if not target.pods and not target.creation_failure:
         return Health(ready=target.replicas)
     counts = {"ready": 0, "starting": 0, "failed": 0, "crashing": 0, "unschedulable": 0}
     shortage = ""
@@ -26,6 +26,9 @@ def health_of(target: Target, now_s: float, *, deadline_s: float) -> Health:
         counts[kind] += 1
         if kind == "unschedulable":
             shortage = shortage or pod.unschedulable_because
+    if target.creation_failure:
+        counts["unschedulable"] += max(0, target.replicas - sum(counts.values()))
+        shortage = shortage or target.creation_failure
     return Health(**counts, shortage=shortage)
 
 

@@ -65,6 +65,8 @@ class Target:
     """What one replica is made of; None if the accelerator or the model is not known."""
     replica_unknown_because: str = ""
     is_rolling_out: bool = False
+    creation_failure: str = ""
+    """Why pods cannot be created (a quota, an admission webhook), or empty."""
     conflicts_with: str = ""
     """Another autoscaler or an older fleet that owns this target, or empty."""
 

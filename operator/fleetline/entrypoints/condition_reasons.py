@@ -43,7 +43,8 @@ HINTS: Final[Mapping[str, str]] = {
     Reason.TOO_FEW_REPLICAS: "lower spec.minReplicas if fewer would do",
     Reason.SCALE_UP_LIMIT: "it goes on in the next period; spec.behavior.scaleUp sets the pace",
     Reason.SCALE_DOWN_LIMIT: "it goes on in the next period; spec.behavior.scaleDown sets the pace",
-    Reason.CAPACITY_SHORTAGE: "add nodes with that accelerator, or free some",
+    Reason.CAPACITY_SHORTAGE: "add nodes with that accelerator, free some, or raise the quota "
+    "that the message names",
     Reason.REPLICAS_UNHEALTHY: "read the log of a pod that is not ready",
     Reason.OBJECTIVES_UNATTAINABLE: "relax the objective to the nearest target, or choose a faster "
     "accelerator or more of them for a replica",

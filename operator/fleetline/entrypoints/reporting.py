@@ -41,8 +41,9 @@ class _Told:
     """What was last told about one fleet."""
 
     status: Mapping[str, Any]
-    listed_version: str
-    """Resource version of the list in which that status was not there yet."""
+    versions: tuple[str, ...] = ()
+    """Resource versions with which that status is the last that we know: of the list in which it
+    was not there yet, and of the object that the write made."""
     turns_off: int = 0
     """Turns in a row in which the numbers were not those of `status`."""
     line: str = ""
@@ -57,6 +58,7 @@ class Reporter:
         self._events = events
         self._metrics = metrics
         self._told: dict[str, _Told] = {}
+        self._told_outdated = False
 
     def forget(self, uid: str) -> None:
         """Drop what was told about a fleet that is gone."""
@@ -66,7 +68,7 @@ class Reporter:
         """Return the status of a listed fleet, or our last write if the list is older than it."""
         metadata = body.get("metadata") or {}
         told = self._told.get(str(metadata.get("uid", "")))
-        if told is not None and told.listed_version == str(metadata.get("resourceVersion")):
+        if told is not None and str(metadata.get("resourceVersion")) in told.versions:
             return told.status
         status = body.get("status")
         return status if isinstance(status, Mapping) else {}
@@ -81,12 +83,16 @@ class Reporter:
             LOGGER.info(line)
         differs = difference(old, status)
         off = 0 if differs is Difference.NONE else 1 + (0 if told is None else told.turns_off)
-        listed_version = "" if told is None else told.listed_version
-        self._told[uid] = _Told(old, listed_version, off, line)
+        versions = () if told is None else told.versions
+        self._told[uid] = _Told(old, versions, off, line)
         if differs is Difference.NONE or (differs is Difference.NUMBERS and off < PERSISTENT_TURNS):
             return
-        if await self._patch(metadata, old, status):
-            self._told[uid] = _Told(status, str(metadata.get("resourceVersion")), 0, line)
+        written = await self._patch(metadata, old, status)
+        if written is not None:
+            self._note_dropped(status, written.get("status") or {})
+            made = written.get("metadata") or {}
+            versions = tuple(str(one.get("resourceVersion")) for one in (metadata, made))
+            self._told[uid] = _Told(status, versions, 0, line)
             await self._tell_flips(metadata, old, status)
 
     async def tell_scaled(self, turn: Turn) -> None:
@@ -104,27 +110,40 @@ class Reporter:
             reason = "ScaledUp" if up else "ScaledDown"
             await self._event(identity, NORMAL, reason, str(decision), turn.now_s)
 
-    async def _patch(self, metadata: Mapping[str, Any], old: Mapping[str, Any], new: Json) -> bool:
+    def _note_dropped(self, sent: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+        """Say once that the definition in the cluster is older than the operator."""
+        dropped = ", ".join(f"status.{name}" for name in sorted(sent.keys() - stored.keys()))
+        if not dropped:
+            return
+        self._metrics.failures.labels("DefinitionOutdated").inc()
+        if not self._told_outdated:
+            self._told_outdated = True
+            LOGGER.warning("the definition of servingfleets must be this release's: no %s", dropped)
+
+    async def _patch(
+        self, metadata: Mapping[str, Any], old: Mapping[str, Any], new: Json
+    ) -> Mapping[str, Any] | None:
+        """Write what differs; return the object as it is stored, or None if it was not written."""
         loop = asyncio.get_running_loop()
         patch = merge_patch(old, new)
         if not patch or loop.time() < self._api.throttled_until_s:
-            return False
+            return None
         path = (
             f"{FLEETS}/namespaces/{metadata['namespace']}/servingfleets/{metadata['name']}/status"
         )
         for last in (False, True):
             try:
-                await self._api.patch(path, {"status": patch}, {"fieldManager": FIELD_MANAGER})
+                body, query = {"status": patch}, {"fieldManager": FIELD_MANAGER}
+                return await self._api.patch(path, body, query)
             except ApiError as error:
                 if error.status == 409 and not last:
                     continue
                 self._metrics.failures.labels("StatusNotWritten").inc()
-                return False
+                return None
             except ObservationError:
                 self._metrics.failures.labels("StatusNotWritten").inc()
-                return False
-            return True
-        return False
+                return None
+        return None
 
     async def _tell_flips(
         self, metadata: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]

@@ -157,7 +157,7 @@ def stop_at_shortage(replicas: int, situation: Situation) -> Step | None:
     return Step(
         Reason.CAPACITY_SHORTAGE,
         current,
-        f"{health.unschedulable} replicas have no node: {health.shortage or 'no reason given'}",
+        f"{health.unschedulable} replicas cannot be placed: {health.shortage or 'no reason given'}",
     )
 
 

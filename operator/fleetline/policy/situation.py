@@ -39,9 +39,9 @@ class Health:
     crashing: int = 0
     """Restarting again and again, or ended in failure."""
     unschedulable: int = 0
-    """Without a node for longer than a node takes to appear."""
+    """Without a node for longer than a node takes to appear, or refused by a quota."""
     shortage: str = ""
-    """What the scheduler says about those."""
+    """What the scheduler or the API server says about those."""
 
     @property
     def seen(self) -> int:
