@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from fleetline.adapters.pods import matching, owner_of, read_pod
+from fleetline.adapters.pods import PodObject, matching, owner_of, read_pod
 
 
-def a_pod(**changes: Any) -> dict[str, Any]:
+def a_pod(**changes: Any) -> PodObject:
     pod: dict[str, Any] = {
         "metadata": {
             "namespace": "default",
@@ -30,7 +31,7 @@ def a_pod(**changes: Any) -> dict[str, Any]:
     }
     for name, value in changes.items():
         pod[name] = {**pod[name], **value}
-    return pod
+    return msgspec.json.decode(msgspec.json.encode(pod), type=PodObject)
 
 
 def test_a_ready_pod_tells_how_long_it_took() -> None:
@@ -72,8 +73,10 @@ def test_a_crash_loop_is_seen() -> None:
 
 
 def test_an_empty_pod_is_read_without_a_word() -> None:
-    assert read_pod({}) is not None
-    assert owner_of({}) is None
+    empty = msgspec.json.decode(b"{}", type=PodObject)
+
+    assert read_pod(empty) is not None
+    assert owner_of(empty) is None
 
 
 def test_the_owner_of_a_replica_set_is_its_deployment() -> None:

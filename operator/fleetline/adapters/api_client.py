@@ -7,21 +7,25 @@ again after a 401.
 """
 
 import asyncio
+import contextlib
 import json
 import warnings
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
+import msgspec
 from kubernetes.aio import client
 from kubernetes.aio import config as kubernetes_config
 
 from fleetline import __version__
+from fleetline.adapters.listing import Page
 from fleetline.errors import FleetlineError, ObservationError
 
 Json = dict[str, Any]
+Item = TypeVar("Item")
 
 config: Any = kubernetes_config
 """The generated client is untyped in places."""
@@ -29,6 +33,12 @@ config: Any = kubernetes_config
 MERGE_PATCH: Final = "application/merge-patch+json"
 PAGE: Final = 500
 """Objects per page of a list: bounds the memory of one answer."""
+
+WATCH_S: Final = 240
+"""After this time a watch is renewed. [s]"""
+
+SILENCE_S: Final = 90.0
+"""A watch without a word for so long is dead: bookmarks come every minute. [s]"""
 
 MOST_BYTES: Final = 256 * 2**20
 CONNECTIONS: Final = 16
@@ -95,19 +105,23 @@ class ApiClient:
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
         """Read one object."""
-        return await self._request("GET", path, query)
+        answer: Json = await self._request("GET", path, query)
+        return answer
 
     async def patch(self, path: str, body: Json, query: Mapping[str, str] | None = None) -> Json:
         """Merge-patch one object or subresource."""
-        return await self._request("PATCH", path, query, body)
+        answer: Json = await self._request("PATCH", path, query, body)
+        return answer
 
     async def post(self, path: str, body: Json) -> Json:
         """Create one object."""
-        return await self._request("POST", path, None, body)
+        answer: Json = await self._request("POST", path, None, body)
+        return answer
 
     async def put(self, path: str, body: Json) -> Json:
         """Replace one object."""
-        return await self._request("PUT", path, None, body)
+        answer: Json = await self._request("PUT", path, None, body)
+        return answer
 
     async def pages(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[Json]:
         """Yield the objects of a collection, page by page."""
@@ -121,19 +135,72 @@ class ApiClient:
                 return
             parameters["continue"] = following
 
+    async def page(
+        self, path: str, reader: "msgspec.json.Decoder[Page[Item]]", following: str = ""
+    ) -> Page[Item]:
+        """Read one page of a collection, and of each object only what `reader` knows."""
+        query = {"limit": str(PAGE)} | ({"continue": following} if following else {})
+        page: Page[Item] = await self._request("GET", path, query, read=reader.decode)
+        return page
+
+    async def items(
+        self, path: str, reader: "msgspec.json.Decoder[Page[Item]]"
+    ) -> AsyncIterator[Item]:
+        """Yield the objects of a collection, page by page, each as far as `reader` knows it."""
+        page = await self.page(path, reader)
+        while True:
+            for item in page.items or ():
+                yield item
+            if not page.metadata.following:
+                return
+            page = await self.page(path, reader, page.metadata.following)
+
+    @contextlib.asynccontextmanager
+    async def watch(self, path: str, version: str) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """
+        Watch a collection from a resource version on: lines of JSON, until the server ends it.
+
+        Raises
+        ------
+        ObservationError
+            If the watch is refused or cut, or nothing was heard for `SILENCE_S`.
+        """
+        query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(WATCH_S)}
+        limits = aiohttp.ClientTimeout(
+            total=WATCH_S + SILENCE_S, connect=self._deadline_s, sock_read=SILENCE_S
+        )
+        with self._plainly("watch", path):
+            query["resourceVersion"] = version
+            response = await self._send("GET", path, query, None, limits)
+            try:
+                yield response.response.content
+            finally:
+                response.response.close()
+
     async def _request(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: Json | None = None
-    ) -> Json:
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Json | None = None,
+        read: Callable[[bytes], Any] = msgspec.json.decode,
+    ) -> Any:
         connected = self._client
-        try:
+        with self._plainly(method, path):
             async with asyncio.timeout(self._deadline_s):
                 try:
-                    return await self._once(method, path, query, body)
+                    return await self._once(method, path, query, body, read)
                 except ApiError as error:
                     if error.status != 401:
                         raise
                     await self._rotate(connected)
-                    return await self._once(method, path, query, body)
+                    return await self._once(method, path, query, body, read)
+
+    @contextlib.contextmanager
+    def _plainly(self, method: str, path: str) -> Generator[None]:
+        """Say in plain words what went wrong on the way."""
+        try:
+            yield
         except TimeoutError:
             raise ObservationError(
                 f"cannot {method} {path} from the API server: no answer in {self._deadline_s:g} s"
@@ -150,8 +217,32 @@ class ApiClient:
                 await self.connect()
 
     async def _once(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: Json | None
-    ) -> Json:
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Json | None,
+        read: Callable[[bytes], Any],
+    ) -> Any:
+        response = await self._send(method, path, query, body, self._deadline_s)
+        length = response.getheader("Content-Length")
+        if length is not None and int(length) > MOST_BYTES:
+            response.response.close()
+            raise ObservationError(f"answer to {path} must be <= {MOST_BYTES} bytes, got {length}")
+        answer = read(await response.read())
+        if not isinstance(answer, (dict, Page)):
+            raise ObservationError(f"answer to {path} must be an object, got {type(answer)}")
+        return answer
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Json | None,
+        limit: float | aiohttp.ClientTimeout,
+    ) -> Any:
+        """Send a request; its response if that is no refusal, the body not yet read."""
         api = self._client
         if api is None:
             raise ObservationError("cannot reach the API server: not connected")
@@ -162,19 +253,10 @@ class ApiClient:
         url = f"{api.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            response: Any = await api.call_api(
-                method, url, headers, body, _request_timeout=self._deadline_s
-            )
+            response: Any = await api.call_api(method, url, headers, body, _request_timeout=limit)
         if response.status >= 300:
             raise self._refusal(method, path, response, await response.read())
-        length = response.getheader("Content-Length")
-        if length is not None and int(length) > MOST_BYTES:
-            response.response.close()
-            raise ObservationError(f"answer to {path} must be <= {MOST_BYTES} bytes, got {length}")
-        answer = json.loads(await response.read())
-        if not isinstance(answer, dict):
-            raise ObservationError(f"answer to {path} must be an object, got {type(answer)}")
-        return answer
+        return response
 
     def _refusal(self, method: str, path: str, response: Any, content: bytes) -> ApiError:
         told = response.getheader("Retry-After") or ""

@@ -21,16 +21,39 @@ def table(parent: Json, where: str, name: str) -> Json:
     return value
 
 
-def rows(parent: Json, where: str, name: str, most: int) -> list[Json]:
-    """Read a list of at most `most` objects; absent and null are an empty one."""
+def rows(parent: Json, where: str, name: str, most: int) -> list[Json] | None:
+    """Read a list of 1 to `most` objects; None if absent."""
     value = parent.get(name)
     if value is None:
-        return []
+        return None
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         raise ManifestError(f"{where}.{name} must be a list of objects, got {shown(value)}")
-    if len(value) > most:
-        raise ManifestError(f"{where}.{name} must have at most {most} items, got {len(value)}")
+    _check_size(f"{where}.{name}", len(value), most)
     return value
+
+
+def texts(
+    parent: Json, where: str, name: str, pattern: str, *, longest: int, most: int
+) -> tuple[str, ...]:
+    """Read a list of 1 to `most` different strings; none if absent."""
+    value = parent.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise ManifestError(f"{where}.{name} must be a list of strings, got {shown(value)}")
+    _check_size(f"{where}.{name}", len(value), most)
+    items = {f"{name}[{index}]": item for index, item in enumerate(value)}
+    read = tuple(required(text(items, where, key, pattern, longest), key) for key in items)
+    if len(set(read)) < len(read):
+        raise ManifestError(f"{where}.{name} must be a set, got one value twice")
+    return read
+
+
+def _check_size(where: str, size: int, most: int) -> None:
+    if size < 1:
+        raise ManifestError(f"{where} must have at least 1 item, got {size}")
+    if size > most:
+        raise ManifestError(f"{where} must have at most {most} items, got {size}")
 
 
 def integer(parent: Json, where: str, name: str, low: int, high: int) -> int | None:

@@ -6,11 +6,13 @@ from typing import Any, Final
 from fleetline.adapters.api_client import ApiClient, ApiError
 from fleetline.adapters.catalog import Catalog
 from fleetline.adapters.discovery import Discovery, discover
+from fleetline.adapters.listed import Workload
 from fleetline.adapters.manifest import KIND, FleetObject
 from fleetline.adapters.node_labels import NodeAccelerator, accelerator_of_node
+from fleetline.adapters.pod_watch import Key
 from fleetline.adapters.pods import SeenPod, matching
 from fleetline.adapters.profiles import with_profiles
-from fleetline.adapters.snapshot import FLEETS, WORKLOADS, Key, Snapshot
+from fleetline.adapters.snapshot import FLEETS, WORKLOADS, Snapshot
 from fleetline.control.fleet import Fleet
 from fleetline.control.ports import Pod, Target
 from fleetline.errors import ManifestError, ObservationError
@@ -92,7 +94,7 @@ class KubernetesCluster:
                 )
             pods = self._seen_pods(fleet)
             version = (workload.uid, workload.resource_version)
-            found = self._discover(fleet, workload.template, pods, version)
+            found = self._discover(fleet, workload, pods, version)
             return self._target(
                 fleet,
                 pods,
@@ -101,11 +103,12 @@ class KubernetesCluster:
                 resource_version=workload.resource_version,
                 uid=workload.uid,
                 is_rolling_out=workload.is_rolling_out,
+                creation_failure=workload.creation_failure,
             )
         scale = await self._read_scale(fleet)
         self._selectors[fleet.key] = str((scale.get("status") or {}).get("selector") or "")
         pods = self._seen_pods(fleet)
-        found = self._discover(fleet, {}, pods, ())
+        found = self._discover(fleet, None, pods, ())
         return self._target(
             fleet,
             pods,
@@ -189,6 +192,7 @@ class KubernetesCluster:
         resource_version: str,
         uid: str,
         is_rolling_out: bool,
+        creation_failure: str = "",
     ) -> Target:
         return Target(
             replicas=replicas,
@@ -198,6 +202,7 @@ class KubernetesCluster:
             replica=found.replica,
             replica_unknown_because=found.unknown_because,
             is_rolling_out=is_rolling_out,
+            creation_failure=creation_failure,
             conflicts_with=self._conflict(fleet),
         )
 
@@ -220,7 +225,7 @@ class KubernetesCluster:
     def _discover(
         self,
         fleet: Fleet,
-        template: Mapping[str, Any],
+        workload: Workload | None,
         pods: Sequence[SeenPod],
         version: tuple[str, ...],
     ) -> Discovery:
@@ -228,6 +233,7 @@ class KubernetesCluster:
         bound = frozenset(seen.node for seen in pods if seen.node)
         known = (fleet.uid, fleet.generation, version, bound)
         if self._found.get(fleet.key, ((), None))[0] != known:
+            template = {} if workload is None else workload.template
             names = bound or self._possible_nodes(template)
             self._found[fleet.key] = known, self._discovered(fleet, template, names)
         self.discoveries[fleet.key] = self._found[fleet.key][1]

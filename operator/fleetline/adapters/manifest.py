@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fleetline.adapters.durations import parse_duration_s
-from fleetline.adapters.fields import Json, choice, integer, required, rows, table, text
+from fleetline.adapters.fields import Json, choice, integer, required, rows, shown, table, text
 from fleetline.adapters.replica_spec import ReplicaSpec, parse_replica_spec
 from fleetline.control.fleet import Fleet, Mode, TargetReference
 from fleetline.errors import ManifestError
@@ -33,6 +33,7 @@ PLURAL: Final = "servingfleets"
 KIND: Final = "ServingFleet"
 MOST_REPLICAS: Final = 10_000
 MOST_TARGET_S: Final = 86_400.0
+LONGEST_TARGET: Final = 80
 
 NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 API_VERSION: Final = rf"({NAME}/)?v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?"
@@ -154,30 +155,38 @@ def _target(reference: Json) -> TargetReference:
 
 
 def _objectives(spec: Json) -> tuple[Objective, ...]:
-    listed = rows(spec, "spec", "objectives", 8)
-    if not listed:
-        raise ManifestError("spec.objectives must have at least 1 item, got 0")
+    listed = required(rows(spec, "spec", "objectives", 8), "spec.objectives")
     objectives = []
     for index, row in enumerate(listed):
         where = f"spec.objectives[{index}]"
-        target_s = parse_duration_s(
-            f"{where}.target", required(row.get("target"), f"{where}.target")
-        )
-        if target_s > MOST_TARGET_S:
-            raise ManifestError(
-                "spec.objectives[].target must be a duration above zero and at most 24h, whole "
-                f"numbers with units, such as 500ms or 2s, got {row['target']}"
-            )
         objectives.append(
             Objective(
                 metric=required(choice(row, where, "metric", Metric), f"{where}.metric"),
                 percentile=integer(row, where, "percentile", 50, 99) or 95,
-                target_s=target_s,
+                target_s=_target_s(row, f"{where}.target"),
             )
         )
     if len({(one.metric, one.percentile) for one in objectives}) < len(objectives):
         raise ManifestError("spec.objectives must be unique by metric and percentile")
     return tuple(objectives)
+
+
+def _target_s(row: Json, where: str) -> float:
+    """Read a duration from above zero to a day. [s]"""
+    value = required(row.get("target"), where)
+    if not isinstance(value, str):
+        raise ManifestError(f"{where} must be a string, got {shown(value)}")
+    try:
+        target_s = parse_duration_s(where, value)
+    except ManifestError:
+        target_s = 0.0
+    if not 0 < target_s <= MOST_TARGET_S:
+        told = value if len(value) <= LONGEST_TARGET else f"{value[:LONGEST_TARGET]}..."
+        raise ManifestError(
+            f"{where} must be a duration above zero and at most 24h, whole numbers with units, "
+            f"such as 500ms or 2s, got {told}"
+        )
+    return target_s
 
 
 def _behavior(behavior: Json) -> Behavior:
@@ -191,9 +200,9 @@ def _rules(behavior: Json, name: str, default: ScalingRules) -> ScalingRules:
     where = f"spec.behavior.{name}"
     rules = table(behavior, "spec.behavior", name)
     window = integer(rules, where, "stabilizationWindowSeconds", 0, 3600)
+    given = rows(rules, where, "policies", 8)
     policies = tuple(
-        _policy(row, f"{where}.policies[{index}]")
-        for index, row in enumerate(rows(rules, where, "policies", 8))
+        _policy(row, f"{where}.policies[{index}]") for index, row in enumerate(given or ())
     )
     return ScalingRules(
         stabilization_window_s=default.stabilization_window_s if window is None else float(window),

@@ -55,7 +55,13 @@ class OwnMetrics:
         )
         self.round_duration = Histogram(
             "fleetline_round_duration_seconds",
-            "Time of one round over all fleets, reading included.",
+            "Time of one round over all fleets: reading the cluster, and every turn.",
+            buckets=TURN_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.observation_duration = Histogram(
+            "fleetline_observation_duration_seconds",
+            "Time in which Prometheus answered all questions of a round.",
             buckets=TURN_BUCKETS_S,
             registry=self.registry,
         )

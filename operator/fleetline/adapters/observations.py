@@ -1,5 +1,6 @@
 """From rows of all fleets to the observations of one: joined on live pods, unknown with reason."""
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,12 @@ from fleetline.model.workload import TokenLengths
 LEAST_REQUESTS: Final = 20.0
 """Fewer completed requests in a window have no percentile."""
 
+GAUGES: Final = "gauge/"
+"""Prefix of rows that tell what is now."""
+
+Place = tuple[str, str]
+"""Namespace and pod."""
+
 Model = tuple[str, ...]
 """Namespace, and the values of the model labels."""
 
@@ -25,10 +32,10 @@ Model = tuple[str, ...]
 class Rows:
     """Answers of one turn, indexed once for all fleets."""
 
-    by_pod: dict[tuple[str, str], list[tuple[str, Model, float]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    """(tag, model, value) by (namespace, pod)."""
+    places: Mapping[Place, Place] | None = None
+    """The pods that count, each by itself: rows of others are dropped; None: all count."""
+    by_pod: dict[str, dict[Place, list[tuple[str, Model, float]]]] = field(default_factory=dict)
+    """By prefix and pod: (tag, model, value)."""
     by_model: dict[Model, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
     """Value by tag."""
     buckets: dict[tuple[Model, str], list[tuple[float, float]]] = field(
@@ -39,15 +46,26 @@ class Rows:
     """Rate by (namespace, counter/label, model name)."""
 
     def add_pods(self, rows: Iterable[Row], prefix: str, scope: Scope) -> None:
-        """Index rows that have a pod; tags and models repeat, and are kept once."""
+        """Index rows that have a pod; places, tags and models repeat, and are kept once."""
         tags: dict[str, str] = {}
         models: dict[Model, Model] = {}
+        found = self.by_pod.setdefault(prefix, {})
+        places = self.places
         for row in rows:
             labels = row.labels
             place = labels.get(scope.namespace_label, ""), labels.get(scope.pod_label, "")
+            if places is not None:
+                known = places.get(place)
+                if known is None:
+                    continue
+                place = known
             plain, model = labels.get(TAG, ""), model_of(labels, scope)
-            tag = tags.setdefault(plain, prefix + plain)
-            self.by_pod[place].append((tag, models.setdefault(model, model), row.value))
+            entry = tags.setdefault(plain, plain), models.setdefault(model, model), row.value
+            found.setdefault(place, []).append(entry)
+
+    def models_at(self, place: Place) -> set[Model]:
+        """Models that a pod shows."""
+        return {model for found in self.by_pod.values() for _, model, _ in found.get(place, ())}
 
     def add_models(self, rows: Iterable[Row], scope: Scope) -> None:
         """Index rows that have a model."""
@@ -98,33 +116,33 @@ def view_pods(
     Each pod is read by the first candidate name that it shows; two names are never added up.
     """
     view = PodView()
+    found = rows.by_pod.get(prefix, {})
+    best_ranks: dict[Quantity, int] = {}
     for pod in pods:
-        by_tag: dict[str, float] = {}
-        for tag, model, value in rows.by_pod.get((namespace, pod), ()):
-            if not tag.startswith(prefix) or (model_name and model_name not in model[1:]):
+        ranks: dict[Quantity, int] = {}
+        for tag, model, value in found.get((namespace, pod), ()):
+            if model_name and model_name not in model[1:]:
                 continue
             view.models.add(model)
-            plain = tag.removeprefix(prefix)
-            by_tag[plain] = by_tag.get(plain, 0.0) + value
-        for quantity, name, value in _first_named(by_tag):
-            view.values.setdefault(quantity, {})[pod] = value
-            view.sources.setdefault(quantity, name)
+            quantity, name, rank = _source(tag)
+            values = view.values.setdefault(quantity, {})
+            best = ranks.get(quantity)
+            if best is None or rank < best:
+                ranks[quantity], values[pod] = rank, value
+                if rank < best_ranks.get(quantity, rank + 1):
+                    best_ranks[quantity], view.sources[quantity] = rank, name
+            elif rank == best:
+                values[pod] += value
     return view
 
 
-def _first_named(by_tag: Mapping[str, float]) -> list[tuple[Quantity, str, float]]:
-    found = []
-    named: dict[str, dict[str, float]] = defaultdict(dict)
-    for tag, value in by_tag.items():
-        quantity, name, _ = tag.split("/")
-        named[quantity][name] = value
-    for quantity_name, values in named.items():
-        quantity = Quantity(quantity_name)
-        for candidate in questions()[quantity].candidates:
-            if candidate.name in values:
-                found.append((quantity, candidate.name, values[candidate.name]))
-                break
-    return found
+@functools.lru_cache(maxsize=1024)
+def _source(tag: str) -> tuple[Quantity, str, int]:
+    """Quantity and metric name of a tag, and how early the name is among the candidates."""
+    plain, name, _ = tag.split("/")
+    quantity = Quantity(plain)
+    names = [candidate.name for candidate in questions()[quantity].candidates]
+    return quantity, name, names.index(name) if name in names else len(names)
 
 
 def model_sum(rows: Rows, models: Iterable[Model], quantity: Quantity, part: str) -> float | None:

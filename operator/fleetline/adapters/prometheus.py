@@ -6,9 +6,7 @@ Warnings, which the library drops, are kept: an answer with warnings is a partia
 """
 
 import asyncio
-import math
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,21 +16,13 @@ import urllib3
 from prometheus_api_client import PrometheusConnect
 
 from fleetline.adapters.prometheus_session import Exchange, Failure, PrometheusError, Shell
+from fleetline.adapters.sample_stream import Row, Take, read_row
 from fleetline.errors import ManifestError
 
 __all__ = ["Answer", "Failure", "Prometheus", "PrometheusError", "Row", "read_row"]
 
-WORKERS: Final = 4
-LARGEST: Final = 1e15
-"""Rates, counts and seconds beyond this are nonsense."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One sample of an instant vector: finite and not negative, or absent."""
-
-    labels: Mapping[str, str]
-    value: float
+WORKERS: Final = 2
+"""Queries at once: more would only share the same processors, and each would take longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +90,29 @@ class Prometheus:
             rejected += row is None
         return Answer(rows=tuple(rows), rejected=rejected, warnings=warnings)
 
-    async def raw(self, promql: str) -> tuple[list[Any], tuple[str, ...]]:
+    async def feed(self, promql: str, take: Take) -> tuple[str, ...]:
+        """
+        Ask for an instant vector that may be large; returns the warnings.
+
+        `take` gets the rows in batches: in a thread while the answer comes, and the last here. If
+        the query fails after some were taken, all are to be forgotten.
+
+        Raises
+        ------
+        PrometheusError
+            If there is no well-formed success within the deadline.
+        """
+        result, warnings = await self.raw(promql, take)
+        take([row for entry in result if (row := read_row(entry)) is not None])
+        return warnings
+
+    async def raw(self, promql: str, take: Take | None = None) -> tuple[list[Any], tuple[str, ...]]:
         """Ask for any vector or matrix: its entries as sent, and the warnings."""
         self.queries += 1
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._deadline_s), self._slots:
-                result, exchange = await loop.run_in_executor(self._pool, self._ask, promql)
+            async with self._slots, asyncio.timeout(self._deadline_s):
+                result, exchange = await loop.run_in_executor(self._pool, self._ask, promql, take)
         except TimeoutError:
             raise PrometheusError(
                 Failure.UNREACHABLE,
@@ -118,18 +124,18 @@ class Prometheus:
             raise PrometheusError(Failure.BAD_RESPONSE, "answer must be a list of series")
         return result, exchange.warnings
 
-    def _ask(self, promql: str) -> tuple[Any, Exchange]:
+    def _ask(self, promql: str, take: Take | None) -> tuple[Any, Exchange]:
         """Send one query (in a thread); after a 401 once more with the token as it is now."""
         try:
-            return self._send(promql)
+            return self._send(promql, take)
         except PrometheusError as error:
             if error.failure is not Failure.UNAUTHORIZED or self._token_file is None:
                 raise
-            return self._send(promql)
+            return self._send(promql, take)
 
-    def _send(self, promql: str) -> tuple[Any, Exchange]:
+    def _send(self, promql: str, take: Take | None) -> tuple[Any, Exchange]:
         with Shell(
-            token=self._token(), ca_file=self._ca_file, deadline_s=self._deadline_s
+            token=self._token(), ca_file=self._ca_file, deadline_s=self._deadline_s, take=take
         ) as session:
             connection = PrometheusConnect(
                 url=self._url, session=session, retry=urllib3.Retry(0, redirect=0), method="POST"
@@ -146,15 +152,3 @@ class Prometheus:
             raise PrometheusError(
                 Failure.UNAUTHORIZED, f"cannot read the Prometheus token: {error.strerror}"
             ) from None
-
-
-def read_row(entry: Any) -> Row | None:
-    """Read one sample strictly: a finite number from 0 to 1e15; None for anything else."""
-    try:
-        labels, (_, told) = entry["metric"], entry["value"]
-        value = float(told) if isinstance(told, str) else math.nan
-    except (KeyError, TypeError, ValueError):
-        return None
-    if not isinstance(labels, dict) or not math.isfinite(value) or abs(value) > LARGEST:
-        return None
-    return Row(labels, value)

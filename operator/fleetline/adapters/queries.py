@@ -6,7 +6,7 @@ differ only in labels that no engine sets, fall together in the inner `max`. Rat
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,9 @@ TAG: Final = "fleetline_source"
 
 MOST_NAMESPACES: Final = 200
 """Beyond this many the matcher would be longer than what it saves."""
+
+MOST_PODS: Final = 500
+"""The same for pods."""
 
 LENGTHS_WINDOW_S: Final = 1800.0
 
@@ -121,11 +124,22 @@ def pod_growth(scope: Scope, existing: frozenset[str]) -> str:
     return _union(arms)
 
 
-def young_completions(scope: Scope, existing: frozenset[str]) -> str:
-    """Ask for the counts of series that did not exist a window ago: all of it happened since."""
+def young_completions(
+    scope: Scope, existing: frozenset[str], pods: Collection[str] | None = None
+) -> str:
+    """
+    Ask for the counts of series that did not exist a window ago: all of it happened since.
+
+    Only young pods have such; `pods` names them, unless they are too many to be named.
+    """
+    if pods is not None and not pods:
+        return ""
     arms = []
     for question, one in _present((Quantity.COMPLETIONS,), existing):
         selector = scope.selector(one.name)
+        if pods is not None and len(pods) <= MOST_PODS:
+            names = escaped("|".join(re.escape(pod) for pod in sorted(pods)))
+            selector = f'{selector.removesuffix("}")}, {scope.pod_label}=~"{names}"}}'
         now = _per_pod(scope, question, selector)
         before = _per_pod(scope, question, f"{selector} offset {_seconds(scope.window_s)}")
         arms.append(_tagged(f"({now}) unless ({before})", question, one))

@@ -1,17 +1,23 @@
 """What Prometheus is asked less often than every turn: names, length histograms, the interval."""
 
 import asyncio
+import itertools
 from dataclasses import dataclass
 from typing import Final
 
 from fleetline.adapters import queries
 from fleetline.adapters.engine_metrics import Quantity
-from fleetline.adapters.observations import Rows
+from fleetline.adapters.observations import GAUGES, Rows
 from fleetline.adapters.prometheus import Answer, Prometheus, PrometheusError
 from fleetline.adapters.queries import Scope
 from fleetline.adapters.readings import scrape_interval_s as interval_of
 
 NAMES_PERIOD_S: Final = 60.0
+"""While something is missing: an engine may be about to show itself. [s]"""
+
+KNOWN_NAMES_PERIOD_S: Final = 600.0
+"""While all that is needed is there; the question touches every series. [s]"""
+
 LENGTHS_PERIOD_S: Final = 300.0
 INTERVAL_PERIOD_S: Final = 600.0
 SCRAPES_PER_WINDOW: Final = 4.0
@@ -44,6 +50,8 @@ class Seldom:
         self._period_s = period_s
         self._interval_s = scrape_interval_s
         self._known = _Known()
+        self.something_is_missing = True
+        """Whether a fleet shows no running requests, so that there may be new names."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -59,7 +67,8 @@ class Seldom:
     async def read_names(self, scope: Scope) -> None:
         """Read which names exist; while there are none, at every turn."""
         known, now_s = self._known, asyncio.get_running_loop().time()
-        fresh = known.names_s is not None and now_s - known.names_s < NAMES_PERIOD_S
+        period_s = NAMES_PERIOD_S if self.something_is_missing else KNOWN_NAMES_PERIOD_S
+        fresh = known.names_s is not None and now_s - known.names_s < period_s
         if fresh and known.names:
             return
         answer = await self._prometheus.query(queries.existing_names(scope))
@@ -84,7 +93,7 @@ class Seldom:
         known, now_s = self._known, asyncio.get_running_loop().time()
         if known.interval_at_s is not None and now_s - known.interval_at_s < INTERVAL_PERIOD_S:
             return
-        pods = [place for place, seen in rows.by_pod.items() if seen][:SAMPLED_PODS]
+        pods = list(itertools.islice(rows.by_pod.get(GAUGES, ()), SAMPLED_PODS))
         names = [name for name in queries.names_of(Quantity.RUNNING) if name in known.names]
         if not pods or not names:
             return

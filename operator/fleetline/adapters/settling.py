@@ -3,13 +3,15 @@ When a status is worth a write: at once if its structure changed, seldom if only
 
 Measured numbers never stand still; writing each of them would wake every watcher at every turn. A
 status differs in structure if a count, a condition, a reason or a name differs. Numbers may be off
-by a third, and what a decision considered may be old, for eight turns.
+by a third, and what a decision considered may be old, for eight turns, and for two minutes if turns
+follow each other fast.
 """
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 Json = Mapping[str, Any]
 
@@ -28,8 +30,10 @@ TOLERANCE: Final = 0.33
 LEAST_DIFFERENCE: Final = 0.1
 LEAST_REQUESTS: Final = 6.0
 PERSISTENT_TURNS: Final = 8
-"""Numbers are written after they were off for so many turns in a row: two rate windows, so that
-chance alone does not do it. Two minutes at the default period."""
+PERSISTENT_S: Final = 120.0
+"""Numbers are written after they were off for so many turns in a row, and for so long: two rate
+windows at least, so that chance alone does not do it, and no more often where periods are short.
+Both are the same at the default period. [s]"""
 NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 COUNTS: Final = frozenset({"waitingRequests", "runningRequests"})
 
@@ -40,6 +44,28 @@ class Difference(Enum):
     NONE = "none"
     NUMBERS = "numbers"
     STRUCTURE = "structure"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """For how long the numbers have not been those that were written."""
+
+    turns: int = 0
+    since_s: float = 0.0
+    """When the first of these turns was. [s]"""
+
+    def after(self, differs: Difference, now_s: float) -> Self:
+        """Return the drift after another turn."""
+        if differs is Difference.NONE:
+            return type(self)()
+        return type(self)(self.turns + 1, self.since_s if self.turns else now_s)
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether it lasts long enough to be no chance."""
+        return self.turns >= PERSISTENT_TURNS and now_s - self.since_s >= PERSISTENT_S
+
+
+NO_DRIFT: Final = Drift()
 
 
 def difference(old: Json, new: Json) -> Difference:

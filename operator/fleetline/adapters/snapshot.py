@@ -1,7 +1,8 @@
 """
-One view of the cluster for all fleets: each collection is listed once a turn, however many.
+One view of the cluster for all fleets: each collection is read once a turn, however many.
 
-Only the fields that sizing needs are kept, so that 20,000 pods stay a few megabytes.
+Fleets and workloads are listed, pods are watched. Only the fields that sizing needs are kept, and
+what did not change since the last turn is the same object, so that thousands stay some megabytes.
 """
 
 import asyncio
@@ -10,29 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.listed import FLEET_PAGES, WORKLOAD_PAGES, Workload, fleet_of, workload_of
 from fleetline.adapters.manifest import GROUP, PLURAL, VERSION
-from fleetline.adapters.pods import SeenPod, owner_of, read_pod
+from fleetline.adapters.pod_watch import Key, PodWatch, list_pods
+from fleetline.adapters.pods import SeenPod
 from fleetline.errors import ObservationError
 
 Json = Mapping[str, Any]
-Key = tuple[str, str, str]
-"""(namespace, kind, name)"""
 
 FLEETS: Final = f"/apis/{GROUP}/{VERSION}"
 WORKLOADS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
 SLOW_PERIOD_S: Final = 60.0
 """Nodes, autoscalers and profiles change seldom. [s]"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """A Deployment or StatefulSet, as far as sizing cares."""
-
-    uid: str
-    replicas: int
-    resource_version: str
-    template: Json
-    is_rolling_out: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,18 +43,32 @@ class Snapshot:
 
 
 class SnapshotReader:
-    """Lists what a turn needs, in the watched namespaces or in all."""
+    """Reads what a turn needs, in the watched namespaces or in all."""
 
     def __init__(self, api: ApiClient, namespaces: tuple[str, ...]) -> None:
         """Read in `namespaces`, or everywhere if there are none."""
         self._api = api
         self._namespaces = namespaces
+        self._last = Snapshot()
         self._slow = Snapshot()
         self._slow_s: float | None = None
+        self._watches: dict[str, PodWatch] = {}
+
+    def start(self) -> None:
+        """Watch the pods from now on; without it they are listed at every reading."""
+        for path in self._paths("/api/v1", "pods"):
+            self._watches[path] = PodWatch(self._api, path)
+            self._watches[path].start()
+
+    async def stop(self) -> None:
+        """Watch no more."""
+        for watch in self._watches.values():
+            await watch.stop()
+        self._watches.clear()
 
     async def read(self) -> Snapshot:
         """
-        List everything.
+        Read everything.
 
         Raises
         ------
@@ -76,6 +80,7 @@ class SnapshotReader:
             self._fleets(view), self._pods(view), *(self._workloads(view, k) for k in WORKLOADS)
         )
         await self._read_slow(view)
+        self._last = view
         return view
 
     async def check(self) -> None:
@@ -89,28 +94,33 @@ class SnapshotReader:
         return [f"{prefix}/namespaces/{name}/{plural}" for name in self._namespaces]
 
     async def _fleets(self, view: Snapshot) -> None:
+        known = {one["metadata"]["uid"]: one for one in self._last.fleets}
         for path in self._paths(FLEETS, PLURAL):
-            async for item in self._api.pages(path):
-                view.fleets.append(item)
+            async for item in self._api.items(path, FLEET_PAGES):
+                view.fleets.append(fleet_of(item, known))
 
     async def _pods(self, view: Snapshot) -> None:
         try:
             for path in self._paths("/api/v1", "pods"):
-                async for item in self._api.pages(path):
-                    pod, owner = read_pod(item), owner_of(item)
-                    if pod is not None and owner is not None:
-                        view.pods.setdefault(owner, []).append(pod)
+                for owner, pods in (await self._pods_at(path)).items():
+                    view.pods[owner] = list(pods.values())
         except ApiError as error:
             if error.status != 403:
                 raise
             view.refused["pods"] = str(error)
 
+    async def _pods_at(self, path: str) -> Mapping[Key, Mapping[str, SeenPod]]:
+        watch = self._watches.get(path)
+        if watch is not None:
+            return await watch.pods()
+        store, _ = await list_pods(self._api, path)
+        return store.by_owner
+
     async def _workloads(self, view: Snapshot, kind: str) -> None:
         for path in self._paths("/apis/apps/v1", WORKLOADS[kind]):
-            async for item in self._api.pages(path):
-                metadata = item["metadata"]
-                key = (metadata.get("namespace", ""), kind, metadata["name"])
-                view.workloads[key] = _workload(item)
+            async for item in self._api.items(path, WORKLOAD_PAGES):
+                key = (item.metadata.namespace, kind, item.metadata.name)
+                view.workloads[key] = workload_of(item, self._last.workloads.get(key))
 
     async def _read_slow(self, view: Snapshot) -> None:
         """Nodes, other autoscalers and profiles: optional, and not in every turn."""
@@ -174,24 +184,3 @@ def _note_autoscaler(slow: Snapshot, item: Json, kind: str) -> None:
     target_kind = str(reference.get("kind") or "Deployment")
     key = (str(metadata.get("namespace", "")), target_kind, str(reference.get("name", "")))
     slow.autoscalers[key] = f"{kind} {metadata.get('name', '')}"
-
-
-def _workload(item: Json) -> Workload:
-    metadata, spec = item["metadata"], item.get("spec") or {}
-    status = item.get("status") or {}
-    replicas = spec.get("replicas")
-    return Workload(
-        uid=str(metadata.get("uid", "")),
-        replicas=1 if replicas is None else int(replicas),
-        resource_version=str(metadata.get("resourceVersion", "")),
-        template=spec.get("template") or {},
-        is_rolling_out=_is_rolling_out(status),
-    )
-
-
-def _is_rolling_out(status: Json) -> bool:
-    """Whether pods of an older template are still there."""
-    if "updateRevision" in status:
-        return bool(status.get("currentRevision") != status["updateRevision"])
-    replicas = int(status.get("replicas") or 0)
-    return int(status.get("updatedReplicas") or 0) < replicas

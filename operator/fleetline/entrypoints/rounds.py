@@ -1,15 +1,18 @@
 """
 Rounds over all fleets: one reading of the world, then a turn for each fleet, side by side.
 
-A fleet whose turn hangs is left behind and skipped until it ends; no other fleet waits for it.
+A fleet whose turn hangs is left behind and skipped until it ends; no other fleet waits for it. What
+Prometheus shows is awaited, but not by a change that somebody made meanwhile: that is acted upon at
+once, with what was seen last.
 """
 
 import asyncio
+import contextlib
 import functools
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fleetline.adapters import manifest, status
@@ -18,29 +21,23 @@ from fleetline.adapters.engines import EngineMetrics
 from fleetline.adapters.kubernetes import KubernetesCluster, TargetError
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.metrics import OwnMetrics
-from fleetline.adapters.prometheus import Prometheus, PrometheusError
+from fleetline.adapters.prometheus import Prometheus
 from fleetline.adapters.remembering import remembered
 from fleetline.adapters.settings import Settings
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.control.memory import Memory  # noqa: TC001 - one import block reads better
-from fleetline.control.ports import Observations
 from fleetline.control.turn import Turn, take_turn
+from fleetline.entrypoints.observing import Observing, Seen
 from fleetline.entrypoints.reporting import Reporter, trouble_line, turn_line
 from fleetline.errors import FleetlineError, ManifestError, ObservationError
 from fleetline.policy.decision import Reason
 
 LOGGER: Final = logging.getLogger("fleetline")
+REREAD_S: Final = 1.0
+"""After a longer wait for Prometheus the cluster is read again: writes rest on the present. [s]"""
+
 PATIENCE: Final = 0.5
 """Share of a period that a round waits for its turns; later ones end in the background."""
-
-
-@dataclass(slots=True)
-class Seen:
-    """What Prometheus showed in a round."""
-
-    observations: Mapping[str, Observations] = field(default_factory=dict)
-    failure: str = ""
-    because: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +61,8 @@ class Rounds:
         self._settings = settings
         self._memories: dict[str, Memory] = {}
         self._bodies: dict[str, Mapping[str, Any]] = {}
+        self._understood: dict[str, tuple[Mapping[str, Any], FleetObject]] = {}
+        self._observing = Observing(world.metrics, world.own, settings)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._ended_s: dict[str, float] = {}
         """When the last turn of a fleet ended: what was read before does not show its write."""
@@ -72,9 +71,9 @@ class Rounds:
         self.finished_s: float | None = None
         """When a round last read the world, on the loop's clock. [s]"""
 
-    async def take(self, may_act: "MayAct") -> None:
+    async def take(self, may_act: "MayAct", woken: asyncio.Event | None = None) -> None:
         """
-        Take one round.
+        Take one round; `woken` ends the wait for Prometheus.
 
         Raises
         ------
@@ -82,15 +81,17 @@ class Rounds:
             If the API server cannot be read: nothing was decided.
         """
         loop = asyncio.get_running_loop()
-        started_s = loop.time()
-        view = await self._world.reader.read()
-        objects = self._understand(view.fleets)
-        self._world.cluster.look_at(view, list(objects.values()))
-        self._world.metrics.look_at(list(objects.values()))
-        seen = await self._observe(objects)
+        started_s = begun_s = loop.time()
+        objects = await self._read()
+        asked_s = loop.time()
+        seen = await self._observing.see([one.fleet for one in objects.values()], woken)
+        waited_s = loop.time() - asked_s
+        if waited_s > REREAD_S:
+            begun_s = loop.time()
+            objects = await self._read()
         tasks = []
         for uid, body in self._bodies.items():
-            is_newer = self._ended_s.get(uid, float("-inf")) < started_s
+            is_newer = self._ended_s.get(uid, float("-inf")) < begun_s
             if uid not in self._running and is_newer:
                 turn = self._turn(uid, body, objects.get(uid), seen, may_act)
                 task = asyncio.create_task(turn)
@@ -100,10 +101,18 @@ class Rounds:
         if tasks:
             await asyncio.wait(tasks, timeout=PATIENCE * self._settings.period_s)
         self.finished_s = loop.time()
-        self._world.own.round_duration.observe(self.finished_s - started_s)
+        self._world.own.round_duration.observe(self.finished_s - started_s - waited_s)
         self._world.own.queries.set(self._world.metrics.queries_in_turn)
         if self._world.prometheus.clock_skew_s is not None:
             self._world.own.skew.set(self._world.prometheus.clock_skew_s)
+
+    async def _read(self) -> dict[str, FleetObject]:
+        """Read the cluster, and understand its fleets."""
+        view = await self._world.reader.read()
+        objects = self._understand(view.fleets)
+        self._world.cluster.look_at(view, list(objects.values()))
+        self._world.metrics.look_at(list(objects.values()))
+        return objects
 
     def _ended(self, uid: str, _: asyncio.Task[None]) -> None:
         self._running.pop(uid, None)
@@ -111,6 +120,7 @@ class Rounds:
 
     async def end(self, within_s: float) -> None:
         """Let turns in progress end, then cancel them."""
+        await self._observing.stop()
         if self._running:
             await asyncio.wait(self._running.values(), timeout=within_s)
         for task in list(self._running.values()):
@@ -134,26 +144,15 @@ class Rounds:
         self._bodies = alive
         objects: dict[str, FleetObject] = {}
         for uid, body in alive.items():
-            current = {**body, "status": self._world.reporter.status_of(body)}
-            try:
-                objects[uid] = manifest.parse(current)
-            except (ManifestError, FleetlineError):
-                continue  # its turn says so
+            status = self._world.reporter.status_of(body)
+            known = self._understood.get(uid)
+            if known is not None and known[0] is body and known[1].status is status:
+                objects[uid] = known[1]  # a list brings the same body if nothing changed
+                continue
+            with contextlib.suppress(ManifestError, FleetlineError):  # its turn says so
+                objects[uid] = manifest.parse({**body, "status": status})
+        self._understood = {uid: (self._bodies[uid], one) for uid, one in objects.items()}
         return objects
-
-    async def _observe(self, objects: Mapping[str, FleetObject]) -> Seen:
-        fleets = [one.fleet for one in objects.values()]
-        try:
-            async with asyncio.timeout(2 * self._settings.prometheus_timeout_s):
-                return Seen(await self._world.metrics.observe(fleets))
-        except PrometheusError as error:
-            self._world.own.failures.labels(str(error.failure)).inc()
-            return Seen(failure=str(error.failure), because=str(error))
-        except TimeoutError:
-            self._world.own.failures.labels("PrometheusUnreachable").inc()
-            return Seen(
-                failure="PrometheusUnreachable", because="cannot query Prometheus: it is too slow"
-            )
 
     async def _turn(
         self,
@@ -196,7 +195,7 @@ class Rounds:
         world, now_s = self._world, time.time()
         if uid not in self._memories:
             self._memories[uid] = remembered(one, now_s=now_s)
-        view = seen.observations.get(one.fleet.key, seen.because or "not observed")
+        view = seen.of(one.fleet, asyncio.get_running_loop().time())
         try:
             turn = await take_turn(
                 one.fleet,

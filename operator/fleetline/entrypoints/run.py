@@ -111,6 +111,7 @@ class Operator:
             election: asyncio.Task[None] | None = None
             try:
                 await self._until_ready()
+                self._reader.start()
                 watcher.start()
                 if self.settings.leader_election:
                     election = asyncio.create_task(self._lease.keep())
@@ -166,7 +167,7 @@ class Operator:
         """Take one round; returns what failed, to be logged once and not at every round."""
         try:
             async with asyncio.timeout(4 * self.settings.request_timeout_s):
-                await self._rounds.take(may_act)
+                await self._rounds.take(may_act, self._wake)
         except (ObservationError, TimeoutError) as error:
             problem = str(error) or "reading the cluster took too long"
             self._own.failures.labels("ClusterUnreadable").inc()
@@ -208,6 +209,7 @@ class Operator:
             with contextlib.suppress(ObservationError, TimeoutError):
                 await asyncio.wait_for(self._lease.release(), grace_s / 4)
         await asyncio.to_thread(watcher.stop, grace_s / 4)
+        await self._reader.stop()
         self._prometheus.close()
         await self._api.close()
         LOGGER.info(log_line("ended"))

@@ -1,0 +1,98 @@
+"""
+What Prometheus shows, asked beside the rounds: a slow answer delays nobody who need not wait.
+
+A round waits for the answer. A change that wakes the loop meanwhile does not: its round takes what
+was seen last, as old as that is, and the answer goes to the round after it.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from fleetline.adapters.engines import EngineMetrics
+from fleetline.adapters.metrics import OwnMetrics
+from fleetline.adapters.prometheus import PrometheusError
+from fleetline.adapters.settings import Settings
+from fleetline.control.fleet import Fleet
+from fleetline.control.ports import Observations, Reading
+
+NEW_S: Final = 1.0
+"""What was seen so long ago counts as seen now. [s]"""
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """What Prometheus showed at a moment."""
+
+    at_s: float
+    """On the loop's clock. [s]"""
+    fleets: Mapping[str, Fleet] = field(default_factory=dict)
+    observations: Mapping[str, Observations] = field(default_factory=dict)
+    failure: str = ""
+    because: str = ""
+
+    def of(self, fleet: Fleet, now_s: float) -> Observations | str:
+        """Return what it showed of a fleet, its samples as old as they are now; or why nothing."""
+        asked = self.fleets.get(fleet.key)
+        seen = self.observations.get(fleet.key)
+        if asked is None or seen is None or (asked.uid, asked.target) != (fleet.uid, fleet.target):
+            return self.because or "not observed"
+        elapsed_s, age_s = now_s - self.at_s, seen.sample_age_s.value
+        if elapsed_s <= NEW_S or age_s is None:
+            return seen
+        return replace(seen, sample_age_s=Reading(age_s + elapsed_s))
+
+
+class Observing:
+    """At most one reading of Prometheus at a time, and the result of the last one."""
+
+    def __init__(self, metrics: EngineMetrics, own: OwnMetrics, settings: Settings) -> None:
+        """Begin without having seen anything."""
+        self._metrics = metrics
+        self._own = own
+        self._longest_s = 2 * settings.prometheus_timeout_s
+        self._task: asyncio.Task[Seen] | None = None
+        self._last: Seen | None = None
+
+    async def see(self, fleets: Sequence[Fleet], woken: asyncio.Event | None = None) -> Seen:
+        """Return what Prometheus shows of some fleets; what it showed last if `woken` meanwhile."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._observe(fleets))
+        task = self._task
+        bells = []
+        if woken is not None and self._last is not None:
+            bells.append(asyncio.create_task(woken.wait()))
+        try:
+            await asyncio.wait([task, *bells], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for bell in bells:
+                bell.cancel()
+        if task.done() or self._last is None:
+            self._task = None
+            self._last = await task
+        return self._last
+
+    async def stop(self) -> None:
+        """Give up a reading that is under way."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _observe(self, fleets: Sequence[Fleet]) -> Seen:
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        try:
+            async with asyncio.timeout(self._longest_s):
+                observations = await self._metrics.observe(fleets)
+        except PrometheusError as error:
+            self._own.failures.labels(str(error.failure)).inc()
+            return Seen(at_s=loop.time(), failure=str(error.failure), because=str(error))
+        except TimeoutError:
+            self._own.failures.labels("PrometheusUnreachable").inc()
+            because = "cannot query Prometheus: it is too slow"
+            return Seen(at_s=loop.time(), failure="PrometheusUnreachable", because=because)
+        finally:
+            self._own.observation_duration.observe(loop.time() - started_s)
+        asked = {fleet.key: fleet for fleet in fleets}
+        return Seen(at_s=loop.time(), fleets=asked, observations=observations)
