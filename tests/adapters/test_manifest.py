@@ -75,8 +75,8 @@ def test_the_full_example_is_understood() -> None:
         ("mode", "auto", "spec.mode must be one of Auto, Recommend, Paused, got 'auto'"),
         ("mode", False, "spec.mode must be one of Auto, Recommend, Paused, got False"),
         ("objectives", [], "spec.objectives must have at least 1 item"),
-        ("objectives.0.target", "0s", r"spec.objectives\[0\].target must be > 0"),
-        ("objectives.0.target", "500", "must be a duration such as 500ms"),
+        ("objectives.0.target", "0s", r"spec.objectives\[0\].target must be a duration above zero"),
+        ("objectives.0.target", "500", "must be a duration above zero and at most 24h, .* got 500"),
         ("objectives.0.target", "25h", "at most 24h"),
         ("objectives.0.percentile", 100, r"spec.objectives\[0\].percentile must be <= 99"),
         ("objectives.0.metric", "TTFT", "must be one of TimeToFirstToken"),
@@ -91,6 +91,7 @@ def test_the_full_example_is_understood() -> None:
         ("metrics", {"modelLabel": "namespace"}, "a label that Fleetline does not use itself"),
         ("metrics", {"arrivals": {"source": "Gateway"}}, "counter must be given when source is"),
         ("behavior", {"scaleUp": {"policies": [{"type": "Pods"}]}}, "value must be given"),
+        ("behavior", {"scaleUp": {"policies": []}}, "policies must have at least 1 item, got 0"),
         ("behavior", {"scaleDown": {"stabilizationWindowSeconds": 7200}}, "must be <= 3600"),
     ],
 )
