@@ -4,12 +4,23 @@ import asyncio
 import contextlib
 from dataclasses import replace
 
+import aiohttp
 import pytest
 
 from fleetline.entrypoints.run import Operator
 from fleetline.errors import FleetlineError
-from sim_cluster.resources import CUSTOM_RESOURCE_DEFINITIONS
+from sim_cluster.processes import free_ports
+from sim_cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, EVENTS
 from tests.entrypoints.world import AGENT, FLEETS, World
+
+
+async def shown(port: int) -> str:
+    """Exposition of the operator's own metrics."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/metrics") as answer,
+    ):
+        return await answer.text()
 
 
 async def is_raised(world: World, name: str = "chat") -> bool:
@@ -186,16 +197,61 @@ async def test_a_fleet_that_is_deleted_is_forgotten_without_a_word(world: World)
 
 async def test_who_loses_the_lease_stops_acting(world: World) -> None:
     await world.add_fleet("chat", replicas=1)
-    settings = replace(world.settings, leader_election=True, identity="one")
-    world.settings = settings
+    (port,) = free_ports(1)
+    world.settings = replace(
+        world.settings, leader_election=True, identity="one", metrics_port=port
+    )
 
     async with world.operator():
         await world.until(lambda: world.writes("servingfleets/status") > 0)
+        led = await shown(port)
         world.api.faults.fail(500, resource="leases", user="admin")
         with contextlib.suppress(AssertionError):
             await world.until(lambda: False, 11)
         world.prometheus.loads[0].rate_per_s = 60.0
         await asyncio.sleep(1)
+        stood_by = await shown(port)
 
         assert await world.replicas("chat") == 1
+    assert 'fleetline_desired_replicas{fleet="chat"' in led
+    assert 'fleetline_desired_replicas{fleet="chat"' not in stood_by
+    assert "fleetline_leader 0.0" in stood_by
     assert world.api.request_counts.count(resource="leases", user_agent=AGENT) > 0
+
+
+async def test_who_takes_the_lease_over_begins_with_the_status(world: World) -> None:
+    await world.add_fleet("chat", replicas=4)
+    one = replace(world.settings, leader_election=True, identity="one")
+    two = replace(one, identity="two")
+    world.settings = one
+    async with world.operator():
+        await world.until(lambda: world.writes("servingfleets/status") > 0)
+    world.settings = two
+
+    async with world.operator():
+
+        async def lowered() -> bool:
+            return await world.replicas("chat") == 1
+
+        await world.until(lowered)
+
+    events, _ = await world.client.list(EVENTS, "default")
+    assert "ExternalChange" not in {one["reason"] for one in events}
+
+
+async def test_a_fleet_without_a_target_shows_no_old_numbers(world: World) -> None:
+    (port,) = free_ports(1)
+    world.settings = replace(world.settings, metrics_port=port)
+    await world.add_fleet("chat", replicas=4, rate_per_s=1.0)
+
+    async with world.operator():
+        await world.until(lambda: world.writes("servingfleets/status") > 0)
+        await world.client.delete(DEPLOYMENTS, "default", "chat")
+
+        async def missing() -> bool:
+            return await world.condition("chat", "AbleToScale") == ("False", "TargetNotFound")
+
+        await world.until(missing)
+        text = await shown(port)
+
+    assert 'fleetline_current_replicas{fleet="chat",namespace="default"} NaN' in text

@@ -13,6 +13,13 @@ from fleetline.adapters.snapshot import SnapshotReader
 from sim_cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS
 from tests.entrypoints.world import FLEETS, World, deployment
 
+QUOTA = {
+    "type": "ReplicaFailure",
+    "status": "True",
+    "reason": "FailedCreate",
+    "message": "exceeded quota: gpus, limited: requests.nvidia.com/gpu=2",
+}
+
 
 @pytest.mark.parametrize("code", [409, 429, 500, 503])
 async def test_writes_that_fail_for_a_while_are_made_up_for(world: World, code: int) -> None:
@@ -72,6 +79,24 @@ async def test_a_target_that_is_deleted_and_made_anew_is_scaled_on(world: World)
 
         await world.until(raised)
         assert not task.done()
+
+
+async def test_a_quota_that_refuses_pods_stops_the_raise_and_is_told(world: World) -> None:
+    load = await world.add_fleet("chat", replicas=2)
+    await world.set_replicas("chat", 4)
+    status = {"status": {"conditions": [QUOTA]}}
+    await world.client.patch(DEPLOYMENTS, "default", "chat", status, subresource="status")
+    load.rate_per_s = 400.0
+
+    async with world.operator():
+
+        async def told() -> bool:
+            return await world.condition("chat", "ScalingLimited") == ("True", "CapacityShortage")
+
+        await world.until(told)
+        await world.rounds(6)
+
+    assert await world.replicas("chat") == 4
 
 
 @pytest.mark.parametrize("changed", ["count", "spec"])

@@ -39,6 +39,8 @@ class Lease:
         self._identity = identity
         self._clock = clock
         self._renewed_s: float | None = None
+        self.term = 0
+        """Times that the Lease was taken over from somebody else, or from nobody."""
         self._seen: tuple[str, str] | None = None
         self._seen_s = 0.0
 
@@ -64,6 +66,7 @@ class Lease:
                 raise
             await self._api.post(self._path, self._body({}, transitions=0))
             self._renewed_s = started_s
+            self.term += 1
             return True
         spec = lease.get("spec") or {}
         holder = str(spec.get("holderIdentity") or "")
@@ -75,6 +78,7 @@ class Lease:
             f"{self._path}/{self._name}", self._body(lease["metadata"], transitions=transitions)
         )
         self._renewed_s = started_s
+        self.term += holder != self._identity
         return True
 
     async def release(self) -> None:

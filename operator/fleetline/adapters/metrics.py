@@ -133,6 +133,16 @@ class OwnMetrics:
         for reason in self._reasons.pop(key, set()):
             _remove(self._turns, (*key, reason))
 
+    def blank(self, key: tuple[str, str]) -> None:
+        """Show that nothing is known of a fleet now."""
+        for gauge in self._gauges.values():
+            gauge.labels(*key).set(float("nan"))
+
+    def stand_by(self) -> None:
+        """Show no fleets: another process decides on them."""
+        for gauge in self._gauges.values():
+            gauge.clear()
+
     def exposition(self) -> bytes:
         """Print everything in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -114,6 +114,10 @@ class Rounds:
         self._world.metrics.look_at(list(objects.values()))
         return objects
 
+    def begin_anew(self) -> None:
+        """Forget what was learned: others acted meanwhile, and the statuses tell what they did."""
+        self._memories.clear()
+
     def _ended(self, uid: str, _: asyncio.Task[None]) -> None:
         self._running.pop(uid, None)
         self._ended_s[uid] = asyncio.get_running_loop().time()
@@ -236,7 +240,9 @@ class Rounds:
 
     async def _tell_trouble(self, body: Mapping[str, Any], trouble: Trouble) -> None:
         metadata, world = body["metadata"], self._world
-        world.own.count((metadata["namespace"], metadata["name"]), str(trouble.reason))
+        key = (metadata["namespace"], metadata["name"])
+        world.own.blank(key)
+        world.own.count(key, str(trouble.reason))
         rendered = status.render_trouble(
             trouble,
             world.reporter.status_of(body),

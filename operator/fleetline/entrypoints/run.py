@@ -151,13 +151,18 @@ class Operator:
         loop = asyncio.get_running_loop()
         period_s = self.settings.period_s
         may_act = _Leadership(self._lease) if self.settings.leader_election else MayAct()
-        failing = ""
+        failing, term = "", self._lease.term
         while not self._stop.is_set():
             started_s = loop.time()
             self._wake.clear()
             leads = may_act()
             self._health.stands_by = not leads
             self._own.leader.set(float(leads))
+            if not leads:
+                self._own.stand_by()
+            elif term != self._lease.term:
+                term = self._lease.term
+                self._rounds.begin_anew()
             if leads:
                 failing = await self._round(may_act, failing)
             spread = 1 + JITTER * (random.random() - 0.5)  # noqa: S311 - not a secret
