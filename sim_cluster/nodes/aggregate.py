@@ -44,26 +44,61 @@ FAMILIES: Final = frozenset(
 """What the answer holds: all that an autoscaler asks for."""
 
 
+class Aggregate:
+    """Writes the answer; lines of replicas that have never served are kept, as they stay."""
+
+    def __init__(self) -> None:
+        """Begin with no lines."""
+        self._untouched: list[LiveReplica] = []
+        self._lines: dict[str, bytes] = {}
+        """By family."""
+
+    def content(self, replicas: Iterable[LiveReplica]) -> bytes:
+        """Write the answer; pods whose own `/metrics` would fail are left out of it."""
+        untouched: list[LiveReplica] = []
+        touched: list[LiveReplica] = []
+        for one in replicas:
+            if one.scrape.fault is ScrapeFault.NONE:
+                (untouched if one.is_untouched else touched).append(one)
+        if untouched != self._untouched:
+            self._untouched = untouched
+            self._lines = {name: _encoded(lines) for name, _, lines in _families(untouched)}
+        pieces: list[bytes] = []
+        for name, begin, lines in _families(touched):
+            pieces += (begin, self._lines.get(name, b""), _encoded(lines))
+        return b"".join(pieces)
+
+
 def text(replicas: Iterable[LiveReplica]) -> str:
-    """Write the answer; pods whose own `/metrics` would fail are left out of it."""
-    read = [
-        (_labels(one), one.values()) for one in replicas if one.scrape.fault is ScrapeFault.NONE
-    ]
-    return "\n".join(_lines(read)) + "\n"
+    """Write the answer for some replicas once."""
+    return Aggregate().content(replicas).decode()
+
+
+def _families(
+    replicas: Iterable[LiveReplica],
+) -> Iterator[tuple[str, bytes, Iterator[str]]]:
+    """Name, comment and samples of each family."""
+    read = [(_labels(one), one.values()) for one in replicas]
+    for family in VLLM:
+        if family.name in FAMILIES:
+            begin = head(family.name, family.kind, family.about).encode()
+            yield family.name, begin, _all_samples(family, read)
+
+
+def _all_samples(family: Family, read: Iterable[tuple[str, Mapping[str, Value]]]) -> Iterator[str]:
+    for labels, values in read:
+        yield from _samples(family, labels, values[family.name])
+
+
+def _encoded(lines: Iterable[str]) -> bytes:
+    whole = "\n".join(lines)
+    return f"{whole}\n".encode() if whole else b""
 
 
 def _labels(replica: LiveReplica) -> str:
     namespace, pod = replica.key
     labels = {"engine": "0", "model_name": replica.spec.served_name}
     return braces({**labels, "namespace": namespace, "pod": pod}).removesuffix("}")
-
-
-def _lines(read: list[tuple[str, Mapping[str, Value]]]) -> Iterator[str]:
-    for family in VLLM:
-        if family.name in FAMILIES:
-            yield head(family.name, family.kind, family.about).rstrip("\n")
-            for labels, values in read:
-                yield from _samples(family, labels, values[family.name])
 
 
 def _samples(family: Family, labels: str, value: Value) -> Iterator[str]:

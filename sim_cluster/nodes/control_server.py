@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sim_cluster.nodes import aggregate
+from sim_cluster.nodes.aggregate import Aggregate, text
 from sim_cluster.nodes.pod_servers import exposition_response, metrics_response
 from sim_cluster.traffic import wishes
 
@@ -54,6 +54,7 @@ async def control_server(simulation: Simulation, *, port: int) -> AsyncIterator[
 class _Control:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
+        self._aggregate = Aggregate()
 
     async def discovery(self, _: web.Request) -> web.Response:
         return web.json_response(self._simulation.discovery())
@@ -61,9 +62,9 @@ class _Control:
     async def metrics(self, request: web.Request) -> web.Response:
         namespace = request.query.get("namespace")
         replicas = self._simulation.pool.replicas.values()
-        return exposition_response(
-            aggregate.text(one for one in replicas if namespace in {None, one.key[0]})
-        )
+        if namespace is not None:
+            return exposition_response(text(one for one in replicas if one.key[0] == namespace))
+        return exposition_response(self._aggregate.content(replicas))
 
     async def pods(self, _: web.Request) -> web.Response:
         return web.json_response([_summary(self._simulation, key) for key in self._simulation.pods])

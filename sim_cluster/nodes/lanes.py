@@ -130,7 +130,7 @@ class Lanes:
         }
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def idle_lanes(spec: EngineSpec) -> Lanes:
     """
     Return the lanes of an engine that has never served.

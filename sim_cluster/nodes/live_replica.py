@@ -73,6 +73,11 @@ class LiveReplica:
         return self._engine.is_idle
 
     @property
+    def is_untouched(self) -> bool:
+        """Whether no request has ever come: its metrics stand still."""
+        return self._lanes is None
+
+    @property
     def _engine(self) -> Lanes:
         return self._lanes or idle_lanes(self.spec)
 

@@ -133,6 +133,7 @@ async def metrics_response(replica: LiveReplica, request: web.Request) -> web.St
     return exposition_response(replica.metrics_text())
 
 
-def exposition_response(text: str) -> web.Response:
+def exposition_response(text: str | bytes) -> web.Response:
     """Answer with Prometheus text."""
-    return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+    body = text if isinstance(text, bytes) else text.encode()
+    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})

@@ -250,6 +250,13 @@ def test_the_aggregate_carries_the_labels_that_a_scrape_would_add() -> None:
     assert families["vllm:generation_tokens"].samples[0].value == 2000
 
 
+def test_the_aggregate_follows_replicas_that_come_serve_and_go() -> None:
+    first, second, kept = a_replica(), a_replica(), aggregate.Aggregate()
+
+    for replicas in ([first], [first, second], [first, after_load(second)], [second], []):
+        assert kept.content(replicas).decode() == aggregate.text(replicas)
+
+
 def test_a_frozen_exposition_does_not_move() -> None:
     replica = a_replica()
     replica.begin_fault(ScrapeFault.FROZEN)
