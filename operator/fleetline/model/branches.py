@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import closed_loop, decode_parts_s
+from fleetline.model.loop import closed_loop
+from fleetline.model.mixed_step import decode_parts_s
 from fleetline.model.replica import Replica
 from fleetline.model.settling import settle
 from fleetline.model.slots import KV_FILL, batch_limit, kv_limit, saturated

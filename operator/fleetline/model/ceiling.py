@@ -16,11 +16,12 @@ from fleetline.model.bounds import MOST_OF_CAPACITY, Bounds, Limit, Question
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
 from fleetline.model.latency import latency_of
-from fleetline.model.loop import TINY, open_loop
+from fleetline.model.loop import open_loop
 from fleetline.model.objective import Objective
 from fleetline.model.operating_point import check_fit
 from fleetline.model.replica import Replica
 from fleetline.model.slots import batch_limit, kv_limit, saturated
+from fleetline.model.swing import TINY
 from fleetline.model.workload import Workload
 
 __all__ = ["Ceiling", "Limit", "Question", "ceiling", "ceilings"]

@@ -12,11 +12,13 @@ import numpy as np
 
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import MOST_BUSY, TINY, Loop, mean
+from fleetline.model.loop import MOST_BUSY, Loop
+from fleetline.model.mixed_step import mean
+from fleetline.model.swing import TINY
 
-UNEVEN = 1.25
-"""What unequal prompts within one kind and the batch that they fill add to the variance: from
-iteration-level simulation of 50 points (benchmarks/ceiling_agreement.py)."""
+UNEVEN = 0.7
+"""What a life adds to the variance of long answers if arrivals come from outside: prompts that have
+kept others in the batch lengthen its later steps too. From iteration-level simulation."""
 
 
 def seen_share(lanes: Lanes, loop: Loop) -> Array:
@@ -36,8 +38,8 @@ def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
     ]
     seen = seen_share(lanes, loop)[..., np.newaxis]
     work = lanes.prefill_work_s * seen
-    square = lanes.work_square_s2[..., np.newaxis] * seen * seen
-    rate = loop.arrival_rate_per_s[..., np.newaxis]
+    square = loop.seen_square_s2[..., np.newaxis]
+    rate = (loop.arrival_rate_per_s * loop.others_share)[..., np.newaxis]
     average = loop.mean_step_s[..., np.newaxis]
     left = busy**steps
     met = 1.0 - left
@@ -50,9 +52,12 @@ def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
     convoy = total * shape / np.maximum(mean(lanes, shape)[..., np.newaxis], TINY) / steps
     random = _sum_of_steps(busy, steps, left) * average + decay**2 * np.maximum(longer, 0.0)
     before = single * rate * square * average / (1.0 - busy**2) * (busy * decay) ** 2
-    burst = 1.0 + (lanes.dispersion - 1.0) * lanes.work_s**2 / lanes.work_square_s2
-    variance = (rate * square * random + before) * np.maximum(burst, 0.0)[..., np.newaxis]
-    variance = UNEVEN * variance
+    life = steps / (steps + lanes.decode_steps[..., np.newaxis])
+    refill = ((1.0 - lanes.coupling) * (lanes.stay_square - 1.0))[..., np.newaxis] * life
+    burst = lanes.bursts[..., np.newaxis] + refill
+    burst = 1.0 + burst * (lanes.work_s**2 / lanes.work_square_s2)[..., np.newaxis]
+    variance = (rate * square * random + before) * np.maximum(burst, 0.0)
+    variance = (1.0 + UNEVEN * lanes.coupling[..., np.newaxis] * life) * variance
     return convoy, variance / steps**2
 
 

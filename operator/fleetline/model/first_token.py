@@ -15,12 +15,9 @@ import numpy as np
 
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import (
-    ALMOST_ONE,
-    TINY,
-    Loop,
-    chunks,
-)
+from fleetline.model.loop import ALMOST_ONE, MOST_BUSY, Loop
+from fleetline.model.mixed_step import chunks
+from fleetline.model.swing import BURST_S, TINY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +47,7 @@ def service_s(lanes: Lanes, loop: Loop) -> Array:
 def busy_share(lanes: Lanes, loop: Loop) -> Array:
     """Probability that an arrival finds a step under way."""
     inside = loop.decoding + loop.arrival_rate_per_s * loop.own_prefill_s
-    regular = np.minimum(lanes.variance_ratio / lanes.coupling, 1.0)
+    regular = np.clip(1.0 + lanes.bursts * lanes.shared_stay / lanes.coupling, 0.0, 1.0)
     idle = regular * np.exp(-inside) + (1.0 - regular) * np.maximum(1.0 - inside, 0.0)
     # A router that sees an idle replica takes it.
     routed = np.clip(inside - 0.5, 0.0, 1.0)
@@ -67,7 +64,7 @@ def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
     busy_step = lanes.coupling * np.minimum(loop.extra_s / average, ALMOST_ONE)
     seen = loop.extra_s / np.maximum(loop.arrival_rate_per_s * average * lanes.work_s, TINY)
     rate = loop.arrival_rate_per_s
-    square = lanes.work_square_s2 * seen * seen
+    square = loop.seen_square_s2
     variance = rate * average * square * lanes.dispersion / (1.0 - busy_step**2)
     busy = busy_share(lanes, loop)
     second = average * average + variance
@@ -96,10 +93,26 @@ def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
     rate = loop.arrival_rate_per_s
     sources = 1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding)
     spare = np.maximum(1.0 - sources * rate * first, 1.0 - ALMOST_ONE)
-    burst = np.maximum(square + (lanes.dispersion - 1.0) * first * first, 0.0)
+    burst = np.maximum(square + lanes.bursts * first * first, 0.0)
+    usual = sources * rate * burst / (2.0 * spare)
+    crowd = _crowd(lanes, sources * rate, first, square) / np.maximum(usual, TINY)
+    burst = burst * np.where(lanes.bursts > 0, np.maximum(crowd, 1.0), 1.0)
     average = sources * rate * burst / (2.0 * spare)
     tail = sources * rate * cube / (3.0 * spare) * burst / square
     return Wait(mean_s=average, variance_s2=average * average + tail)
+
+
+def _crowd(lanes: Lanes, rate: Array, first: Array, square: Array) -> Array:
+    """
+    Mean wait inside a burst: the queue at the rate of a burst, or its companions as one batch.
+
+    Bursts that are longer than a prompt are a higher rate, shorter ones all come at once.
+    """
+    bursts = np.maximum(lanes.bursts, 0.0)
+    inside = rate + bursts / BURST_S
+    slow = inside * square / (2.0 * np.maximum(1.0 - inside * first, 1.0 - MOST_BUSY))
+    spare = np.maximum(1.0 - rate * first, 1.0 - ALMOST_ONE)
+    return np.asarray(np.minimum(slow, (rate * square + bursts * first) / (2.0 * spare)))
 
 
 def prefill_wait(lanes: Lanes, loop: Loop) -> Wait:

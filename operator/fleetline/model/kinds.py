@@ -21,6 +21,8 @@ class Kinds:
     output_tokens: Array
     output_variance: Array
     """Variance of output lengths within a kind. [tokens^2]"""
+    output_third: Array
+    """Third central moment of output lengths within a kind. [tokens^3]"""
     weights: Array
 
 
@@ -42,6 +44,7 @@ def condensed(lengths: TokenLengths) -> Kinds:
             cached_tokens=lengths.cached_prompt_tokens,
             output_tokens=lengths.output_tokens,
             output_variance=np.zeros_like(computed),
+            output_third=np.zeros_like(computed),
             weights=lengths.weights,
         )
     rows = []
@@ -59,15 +62,17 @@ def condensed(lengths: TokenLengths) -> Kinds:
                     weight @ lengths.cached_prompt_tokens[chosen] / total,
                     output,
                     weight @ (said - output) ** 2 / total,
+                    weight @ (said - output) ** 3 / total,
                     total,
                 )
             )
-    prompts, cached, outputs, variances, weights = np.array(rows).T
+    prompts, cached, outputs, variances, thirds, weights = np.array(rows).T
     return Kinds(
         prompt_tokens=prompts,
         cached_tokens=cached,
         output_tokens=outputs,
         output_variance=variances,
+        output_third=thirds,
         weights=weights,
     )
 

@@ -40,8 +40,12 @@ class Lanes:
     """Mean part of a prompt that has to be computed. [tokens]"""
     prompt_square: Array
     """Mean of its square. [tokens^2]"""
-    variance_ratio: Array
-    """Variance over mean of the number in the batch if its speed did not depend on it."""
+    bursts: Array
+    """Dispersion beyond that of Poisson arrivals, at one replica: each gets its share."""
+    stay_square: Array
+    """Square of the coefficient of variation of the stay of a request, as far as answers tell."""
+    shared_stay: Array
+    """Share of its stay that a request spends with another that came with it."""
     outside: Array
     """How far the next prompt comes whatever the batch does: 1 for Poisson arrivals, one half for
     arrivals like clockwork, of which a life of W meets W lambda - 1/2."""
@@ -82,7 +86,6 @@ class Lanes:
         replicas = _column([float(replicas) for _, _, replicas in questions])
         bursts = _column([workload.dispersion - 1.0 for _, workload, _ in questions]) / replicas
         coupling = replicas**POOLING_EXPONENT
-        shared = _column([shared_stay_share(workload.lengths) for _, workload, _ in questions])
         work = _prefill_work_s(kinds, step)
         outputs = (kinds.weights * kinds.output_tokens).sum(axis=-1)
         prompts = kinds.prompt_tokens
@@ -95,7 +98,9 @@ class Lanes:
             decode_steps=np.maximum(outputs - 1.0, LEAST_STEPS) / step["tokens_per_step"],
             prompt_tokens=(kinds.weights * prompts).sum(axis=-1),
             prompt_square=(kinds.weights * prompts * prompts).sum(axis=-1),
-            variance_ratio=np.maximum(coupling + bursts * shared, 0.0),
+            bursts=bursts,
+            stay_square=_stay_square(kinds, outputs),
+            shared_stay=_column([shared_stay_share(one.lengths) for _, one, _ in questions]),
             outside=coupling * np.minimum(1.0 + bursts / 2.0, 1.0),
             coupling=coupling,
             context_tokens=_column([plain for plain, _, _ in contexts]),
@@ -125,6 +130,11 @@ def _prefill_work_s(kinds: Kinds, step: dict[str, Array]) -> Array:
     return kinds.prompt_tokens * token_s + pairs * pair_s
 
 
+def _stay_square(kinds: Kinds, outputs: Array) -> Array:
+    square = (kinds.weights * (kinds.output_tokens**2 + kinds.output_variance)).sum(axis=-1)
+    return np.asarray(square / outputs**2 - 1.0)
+
+
 def _column(values: Sequence[float]) -> Array:
     return np.array(values, dtype=np.float64)[:, np.newaxis]
 
@@ -145,5 +155,6 @@ def _stack(kinds: Sequence[Kinds]) -> Kinds:
         cached_tokens=padded("cached_tokens", 0.0),
         output_tokens=padded("output_tokens", 1.0),
         output_variance=padded("output_variance", 0.0),
+        output_third=padded("output_third", 0.0),
         weights=padded("weights", 0.0),
     )

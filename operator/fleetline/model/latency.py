@@ -9,84 +9,24 @@ Each is a mixture over kinds of requests of a shifted gamma distribution, matche
 the variance of what varies.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy import special
 
-from fleetline.model.convoy import convoy_s
+from fleetline.model.convoy import convoy_s, seen_share
+from fleetline.model.distribution import Latency, shifted
 from fleetline.model.first_token import own_prefill_s, prefill_wait
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import ALMOST_ONE, TINY, Loop, full_step_s
+from fleetline.model.loop import ALMOST_ONE, Loop, full_step_s
 from fleetline.model.objective import Metric
-from fleetline.model.slots import concurrency_variance, saturated, slot_wait
+from fleetline.model.slots import saturated, slot_wait
+from fleetline.model.swing import BURST_S, LEAST_PULL, TINY
 
-BISECTIONS: Final = 40
-FAR: Final = 60.0
-"""Standard deviations above the mean that no percentile up to 99.9 reaches."""
 RARE: Final = 1e-4
 """Probability to wait for a slot below which nobody's percentile sees it."""
-NEAR: Final = 0.05
-"""Mean excess over the width between the bounds below which the upper bound does not matter."""
 SLACK: Final = 2.0
 """Standard deviations of the drift of the batch below which TPOT hardly falls."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
-    """One latency, by kind of request: shift + variable part; shape (questions, points, kinds)."""
-
-    mean_s: Array
-    variance_s2: Array
-    shift_s: Array
-    """Below this it cannot fall. [s]"""
-    weights: Array
-    most_s: Array | None = None
-    """Above this it cannot rise, if there is such a bound. [s]"""
-
-    def attainment(self, target_s: Array | float) -> Array:
-        """Share of requests at or below a target; shape (questions, points). 0..1"""
-        return np.asarray((self.weights * self._below(target_s)).sum(axis=-1))
-
-    def overall_mean_s(self) -> Array:
-        """Mean over all requests; shape (questions, points). [s]"""
-        return np.asarray((self.weights * self.mean_s).sum(axis=-1))
-
-    def percentile_s(self, share: float) -> Array:
-        """Latency that a share (0..1) of requests does not exceed, by bisection. [s]"""
-        spread = np.sqrt(self.variance_s2)
-        low = np.minimum(self.shift_s, self.mean_s).min(axis=-1)
-        high = (self.mean_s + FAR * spread).max(axis=-1) + TINY
-        for _ in range(BISECTIONS):
-            middle = 0.5 * (low + high)
-            reached = self.attainment(middle[..., np.newaxis]) >= share
-            high = np.where(reached, middle, high)
-            low = np.where(reached, low, middle)
-        return np.asarray(high)
-
-    def _below(self, target_s: Array | float) -> Array:
-        excess = np.maximum(self.mean_s - self.shift_s, TINY)
-        variance = np.maximum(self.variance_s2, TINY * TINY)
-        rate = excess / variance
-        scaled = np.maximum(target_s - self.shift_s, 0.0) * rate
-        below: Array = np.asarray(special.gammainc(excess * rate, scaled))
-        if self.most_s is None:
-            return below
-        # Where the upper bound is near, beta instead of gamma: the same moments between bounds.
-        width = np.maximum(self.most_s - self.shift_s, 1.02 * excess)
-        near = np.broadcast_to(excess > NEAR * width, below.shape)
-        if not near.any():
-            return below
-        middle = np.broadcast_to(excess / width, below.shape)[near]
-        spread = np.broadcast_to(variance / (width * width), below.shape)[near]
-        part = np.broadcast_to((target_s - self.shift_s) / width, below.shape)[near]
-        total = middle * (1.0 - middle) / np.minimum(spread, 0.95 * middle * (1.0 - middle)) - 1.0
-        place = np.clip(part, 0.0, 1.0)
-        below = np.array(below)
-        below[near] = special.betainc(middle * total, (1.0 - middle) * total, place)
-        return below
 
 
 def latency_of(
@@ -96,7 +36,7 @@ def latency_of(
     if metric is Metric.TIME_PER_OUTPUT_TOKEN:
         return time_per_output_token(lanes, loop)
     if metric is Metric.INTER_TOKEN_LATENCY:
-        return inter_token_latency(lanes, loop)
+        return inter_token_latency(loop)
     if capacity_per_s is None:
         capacity_per_s = saturated(lanes).arrival_rate_per_s
     if metric is Metric.TIME_TO_FIRST_TOKEN:
@@ -135,24 +75,40 @@ def time_per_output_token(lanes: Lanes, loop: Loop) -> Latency:
     per_step = lanes.step["tokens_per_step"][..., np.newaxis]
     steps = np.maximum((lanes.kinds.output_tokens - 1.0) / per_step, 1.0)
     convoy, gathered = convoy_s(lanes, loop, steps)
-    token = loop.mean_step_s[..., np.newaxis] + convoy
+    token = loop.mean_step_s[..., np.newaxis] + convoy + _companions_s(lanes, loop, steps)
     drift = _drift_s2(lanes, loop, steps)
-    floor = np.maximum(loop.step_s[..., np.newaxis] - SLACK * np.sqrt(drift), 0.0)
+    both = _shared(lanes, steps) * np.sqrt(gathered * drift)
+    variance = gathered + drift + both
+    excess = np.maximum(token - loop.step_s[..., np.newaxis], TINY)
+    third = 2.0 * gathered * (gathered + both) / excess + _drift_skewness(loop, drift) * drift**1.5
     return Latency(
         mean_s=token / per_step,
-        variance_s2=(gathered + drift + np.sqrt(gathered * drift)) / per_step**2,
-        shift_s=np.minimum(floor, 0.98 * token) / per_step,
+        variance_s2=variance / per_step**2,
+        shift_s=shifted(token, variance, third) / per_step,
         weights=lanes.kinds.weights,
         most_s=(full_step_s(lanes, loop)[..., np.newaxis] + SLACK * np.sqrt(drift)) / per_step,
     )
 
 
-def inter_token_latency(lanes: Lanes, loop: Loop) -> Latency:
+def _shared(lanes: Lanes, steps: Array) -> Array:
+    """Twice the correlation of both: what comes in a long life also fills the batch later."""
+    life = steps / (steps + lanes.decode_steps[..., np.newaxis])
+    return 0.5 + 2.0 * lanes.coupling[..., np.newaxis] * life
+
+
+def _drift_skewness(loop: Loop, drift: Array) -> Array:
+    """Of the mean step of a life: that of the level, and that of counts, averaged."""
+    whole = np.maximum(loop.token_slope_s**2 * loop.spread_requests2, TINY * TINY)
+    counts = 1.0 / np.sqrt(np.maximum(loop.spread_requests2, 1.0))
+    return (loop.level_skewness + counts)[..., np.newaxis] * np.sqrt(drift / whole[..., np.newaxis])
+
+
+def inter_token_latency(loop: Loop) -> Latency:
     """Time of one step that decodes: most hold no prompt, some hold one or more."""
     some = np.minimum(loop.mixed_share, ALMOST_ONE)
     stretch = 1.0 + loop.convoy_share
     plain, extra = loop.step_s, loop.extra_s / np.maximum(some, TINY)
-    level = loop.step_slope_s**2 * concurrency_variance(lanes, loop)
+    level = loop.token_slope_s**2 * loop.spread_requests2
     spread = np.maximum(
         loop.extra_variance_s2 / np.maximum(some, TINY) - (1.0 - some) * extra**2, 0
     )
@@ -179,18 +135,32 @@ def end_to_end(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Latency:
     def tiled(values: Array) -> Array:
         return np.concatenate([values] * repeats, axis=-1)
 
+    average = first.mean_s + tiled(gaps * token.mean_s)
+    variance = first.variance_s2 + tiled(gaps * gaps * token.variance_s2 + unequal)
+    lengths = lanes.kinds.output_third * token.mean_s**3
+    third = first.third_s3() + tiled(gaps**3 * token.third_s3() + lengths)
     return Latency(
-        mean_s=first.mean_s + tiled(gaps * token.mean_s),
-        variance_s2=first.variance_s2 + tiled(gaps * gaps * token.variance_s2 + unequal),
-        shift_s=first.shift_s + tiled(gaps * token.shift_s),
+        mean_s=average,
+        variance_s2=variance,
+        shift_s=shifted(average, variance, third),
         weights=first.weights,
     )
 
 
+def _companions_s(lanes: Lanes, loop: Loop, steps: Array) -> Array:
+    """What prompts that come later in the same burst add to a mean step, by kind. [s]"""
+    stay_s = steps * loop.mean_step_s[..., np.newaxis]
+    later = 0.5 * stay_s / (stay_s + 0.5 * BURST_S)
+    seen_s = seen_share(lanes, loop) * lanes.work_s
+    bursts = np.maximum(lanes.bursts, 0.0)
+    spare = np.maximum(1.0 - bursts * seen_s / BURST_S, 0.5)
+    return np.asarray(later * (bursts * seen_s / spare)[..., np.newaxis] / steps)
+
+
 def _drift_s2(lanes: Lanes, loop: Loop, steps: Array) -> Array:
     """Variance of a request's mean step time due to the size of the batch during its life."""
-    memory = lanes.decode_steps / (1.0 - np.minimum(loop.loop_gain, ALMOST_ONE))
+    pull = loop.decoding * loop.token_slope_s / loop.mean_step_s
+    memory = lanes.decode_steps / np.maximum(1.0 - pull, LEAST_PULL)
     ratio = np.maximum(steps / memory[..., np.newaxis], TINY)
     averaged = 2.0 / ratio * (1.0 + np.expm1(-ratio) / ratio)
-    slope = loop.step_slope_s * loop.mean_step_s / loop.step_s
-    return np.asarray((slope**2 * concurrency_variance(lanes, loop))[..., np.newaxis] * averaged)
+    return np.asarray((loop.token_slope_s**2 * loop.spread_requests2)[..., np.newaxis] * averaged)

@@ -13,23 +13,30 @@ this direction the arrival rate is an explicit function of N and no fixed point 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special
 
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
+from fleetline.model.mixed_step import chunks, decode_parts_s, mean, prefill_parts_s
+from fleetline.model.swing import (
+    LEAST_PULL,
+    TINY,
+    middle,
+    skewness,
+    spread_requests2,
+    swing,
+    variance_ratio,
+)
 
-TINY = 1e-12
 ALMOST_ONE = 0.999
 MOST_BUSY = 0.95
 """Share of a step beyond which the convoy's expansion means nothing."""
+MOST_CONVOY = 1.0
+"""Convoy beyond which every step is full of prompts, and no step is longer than another."""
 MOST_BURSTS = 2.0
 """Dispersion beyond which bursts are longer than the lives that they could crowd."""
 LEVELS = 0.4
 """Variance of the number in flight at one of many replicas behind a least-loaded router: two
 neighbouring numbers, both likely. [requests^2]"""
-BLUNTEST = 1e-3
-SHARPEST = 1e4
-"""Shapes of a gamma distribution that is as good as never anything, and as a fixed number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +48,22 @@ class Loop:
     arrival_rate_per_s: Array
     step_s: Array
     """Mean time of a step that only decodes. [s]"""
-    step_slope_s: Array
-    """What one more request adds to it. [s]"""
+    token_slope_s: Array
+    """What one more request in the batch adds to a step at a given arrival rate: its reading and
+    arithmetic, prompts that hide no more, and those that arrive meanwhile. [s]"""
+    level_skewness: Array
+    """Skewness of the step time as the number in the batch swings: negative where it levels off."""
+    spread_requests2: Array
+    """Variance of the number in the batch. [requests^2]"""
     gap_s: Array
     """Arithmetic that hides behind the reading of such a step. [s]"""
     extra_s: Array
     """Mean time that prefill work adds to a step. [s]"""
     extra_variance_s2: Array
+    others_share: Array
+    """Share of the prompts of a step that a request meets: not those its own place brings. 0..1"""
+    seen_square_s2: Array
+    """Mean square of what one prompt adds to steps, all its chunks together. [s^2]"""
     mixed_share: Array
     """Share of steps that hold prefill work. 0..1"""
     convoy_share: Array
@@ -72,28 +88,6 @@ class Loop:
         return self.step_s + self.extra_s
 
 
-def decode_parts_s(lanes: Lanes, sequences: Array) -> tuple[Array, Array]:
-    """`StepTime.decode_s` on arrays: step time, and the arithmetic that its reading hides. [s]"""
-    step = lanes.step
-    touched = 1.0 - step["expert_miss_probability"] ** sequences
-    read_s = step["weights_read_s"] + step["experts_read_s"] * touched
-    compute_s = step["token_compute_s"] * sequences
-    cache_s = (
-        step["kv_read_s_per_token"] * lanes.context_tokens
-        + step["window_read_s_per_token"] * lanes.window_context_tokens
-    )
-    dot_s = step["context_compute_s_per_token"] * lanes.context_tokens
-    each_s = step["sequence_s"] + np.maximum(cache_s, dot_s)
-    step_s = step["fixed_s"] + np.maximum(read_s, compute_s) + each_s * sequences
-    return step_s, np.maximum(read_s - compute_s, 0.0)
-
-
-def chunks(lanes: Lanes, decoding: Array) -> Array:
-    """Steps that the prompt of each kind takes; shape (questions, points, kinds)."""
-    budget = np.maximum(lanes.step_token_budget - decoding, 1.0)[..., np.newaxis]
-    return np.ceil(lanes.kinds.prompt_tokens / budget)
-
-
 def full_step_s(lanes: Lanes, loop: Loop) -> Array:
     """Time of a step whose token budget is full of prompts. [s]"""
     budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)
@@ -103,25 +97,39 @@ def full_step_s(lanes: Lanes, loop: Loop) -> Array:
 
 
 def open_loop(lanes: Lanes, offered: Array) -> Loop:
-    """State when each step brings `offered / O` new requests, O steps a request."""
+    """
+    State when each step brings `offered / O` new requests, O steps a request.
+
+    Looked at twice: at the mean, which tells how far the number in the batch swings, and then at
+    three places of the swing.
+    """
     brought = offered / lanes.decode_steps
-    ratio = lanes.variance_ratio
+    ratio = variance_ratio(lanes, lanes.decode_steps * lanes.step["fixed_s"])
     first = _loop(lanes, offered, offered + ratio, outside=lanes.outside)
-    decoding = offered * (1.0 + first.convoy_share)
-    loop = _loop(lanes, decoding, decoding + ratio, offered=offered, outside=lanes.outside)
-    return _with_rate(lanes, loop, brought / loop.mean_step_s)
+    held = first.extra_s / first.step_s
+    held = held * offered / (held + offered)  # no more can be held than are there
+    ratio = variance_ratio(lanes, lanes.decode_steps * first.mean_step_s, held)
+    decoding = offered * (1.0 + np.minimum(first.convoy_share, MOST_CONVOY))
+    spread = spread_requests2(decoding, ratio, _pull(first))
+    apart = swing(lanes, decoding, first.mean_step_s, first.token_slope_s, spread)
+    loop = _loop(
+        lanes, decoding, decoding + ratio, offered=offered, outside=lanes.outside, apart=apart
+    )
+    return _with_rate(lanes, loop, brought / loop.mean_step_s, ratio)
 
 
 def closed_loop(lanes: Lanes, decoding: Array) -> Loop:
     """State when the batch holds exactly `decoding` requests: a request meets one less."""
     loop = _loop(lanes, decoding, decoding)
-    return _with_rate(lanes, loop, decoding / lanes.decode_steps / loop.mean_step_s)
+    rate = decoding / lanes.decode_steps / loop.mean_step_s
+    return _with_rate(lanes, loop, rate, np.zeros_like(rate))
 
 
 def observed_loop(lanes: Lanes, decoding: Array, arrival_rate_per_s: Array) -> Loop:
     """State when both the number in the batch and the arrival rate of a lane are measured."""
-    loop = _loop(lanes, decoding, decoding + lanes.variance_ratio, outside=lanes.outside)
-    return _with_rate(lanes, loop, arrival_rate_per_s)
+    ratio = variance_ratio(lanes, decoding / np.maximum(arrival_rate_per_s, TINY))
+    loop = _loop(lanes, decoding, decoding + ratio, outside=lanes.outside)
+    return _with_rate(lanes, loop, arrival_rate_per_s, ratio)
 
 
 def _loop(
@@ -131,17 +139,18 @@ def _loop(
     *,
     offered: Array | None = None,
     outside: Array | float = 0.0,
+    apart: tuple[Array, Array] | None = None,
 ) -> Loop:
     """
     State of a batch in whose steps a request meets `met` sequences, itself included.
 
     `offered`: as many as bring new prompts, one each in O steps; the batch itself if not given.
     `outside`: how far the next request comes from outside rather than to a place that is free.
+    `apart`: how far the number met, and relatively the prompts of a step, swing.
     """
     present = decoding if offered is None else offered
     sequences = np.maximum(met, 1.0)
     step_s, gap_s = decode_parts_s(lanes, sequences)
-    slope_s = decode_parts_s(lanes, sequences + 1.0)[0] - step_s
     parts = chunks(lanes, decoding)
     pieces = mean(lanes, parts)
     own_s = pieces * step_s + np.maximum(lanes.work_s - pieces * gap_s, 0.0)
@@ -149,23 +158,35 @@ def _loop(
     arrivals = present / lanes.decode_steps * share
     budget = np.maximum(lanes.step_token_budget - decoding, 1.0)
     filled = np.clip(lanes.prompt_tokens / (pieces * budget), 1e-3, 1.0)
-    extra_s, variance, some = _extra(lanes, gap_s, arrivals, (parts, pieces, filled))
-    mean_step_s = step_s + extra_s
-    busy = lanes.coupling * np.minimum(extra_s / mean_step_s, MOST_BUSY)
-    work_s = extra_s / np.maximum(arrivals, TINY)
-    uneven = lanes.work_square_s2 / lanes.work_s**2 - 1.0
-    gathering = busy * (1.0 + busy * busy * uneven) / ((1.0 - busy) ** 2 * (1.0 + busy))
-    regular = np.maximum(1.0 - lanes.dispersion, 0.0)
-    bursts = np.minimum(lanes.dispersion, MOST_BURSTS) + regular * np.maximum(1.0 - arrivals, 0.0)
-    convoy_s = bursts * (1.0 - filled**4) * work_s / lanes.decode_steps * gathering
+    if apart is None:
+        levels, brought = np.stack([sequences, sequences + 1.0]), arrivals
+    else:
+        levels = np.maximum(np.stack([met - apart[0], met, met + apart[0]]), 1.0)
+        brought = arrivals * np.stack([1.0 - apart[1], np.ones_like(apart[1]), 1.0 + apart[1]])
+    steps_s, gaps_s = decode_parts_s(lanes, levels)
+    work = prefill_parts_s(lanes, gaps_s, brought, (parts, pieces, filled))
+    whole_s = steps_s + work[0]
+    slope_s = (whole_s[-1] - whole_s[0]) / np.maximum(levels[-1] - levels[0], 1.0)
+    pick = _first if apart is None else middle
+    step_s, gap_s, mean_step_s = pick(steps_s), pick(gaps_s), pick(whole_s)
+    extra_s, variance, some = (pick(one) for one in work)
+    if apart is None:  # the swing of prompts is not in the levels yet
+        slope_s = slope_s / np.maximum(1.0 - extra_s / mean_step_s, LEAST_PULL)
+    convoy_s = _convoy_s(lanes, (extra_s, mean_step_s, arrivals, filled))
+    chunk = mean(lanes, lanes.prefill_work_s**2 / parts)
+    square = (variance + filled * extra_s**2) / np.maximum(arrivals, TINY)
     return Loop(
         decoding=decoding,
         arrival_rate_per_s=decoding,
         step_s=step_s,
-        step_slope_s=slope_s,
+        token_slope_s=slope_s,
+        level_skewness=decoding if apart is None else skewness(whole_s, mean_step_s),
+        spread_requests2=decoding,
         gap_s=gap_s,
         extra_s=extra_s,
         extra_variance_s2=variance,
+        others_share=share,
+        seen_square_s2=square * lanes.work_square_s2 / chunk,
         mixed_share=some,
         convoy_share=convoy_s / mean_step_s,
         prefill_utilization=decoding,
@@ -173,6 +194,27 @@ def _loop(
         own_prefill_s=own_s,
         loop_gain=decoding,
     )
+
+
+def _first(levels: Array) -> Array:
+    return np.asarray(levels[0])
+
+
+def _pull(loop: Loop) -> Array:
+    """How far a step lengthens with the number in the batch, N t'/t."""
+    return loop.decoding * loop.token_slope_s / loop.mean_step_s
+
+
+def _convoy_s(lanes: Lanes, seen: tuple[Array, Array, Array, Array]) -> Array:
+    """Mean excess of the steps of a request: its own prompt lets arrivals gather behind it. [s]"""
+    extra_s, mean_step_s, arrivals, filled = seen
+    busy = lanes.coupling * np.minimum(extra_s / mean_step_s, MOST_BUSY)
+    work_s = extra_s / np.maximum(arrivals, TINY)
+    uneven = lanes.work_square_s2 / lanes.work_s**2 - 1.0
+    gathering = busy * (1.0 + busy * busy * uneven) / ((1.0 - busy) ** 2 * (1.0 + busy))
+    regular = np.maximum(1.0 - lanes.dispersion, 0.0)
+    bursts = np.minimum(lanes.dispersion, MOST_BURSTS) + regular * np.maximum(1.0 - arrivals, 0.0)
+    return np.asarray(bursts * (1.0 - filled**4) * work_s / lanes.decode_steps * gathering)
 
 
 def others_share(
@@ -191,46 +233,14 @@ def others_share(
     return np.clip((inside + outside + uneven - 1.0) / np.maximum(inside, TINY), 0.0, 1.0)
 
 
-def _with_rate(lanes: Lanes, loop: Loop, rate: Array) -> Loop:
-    """Complete a state: W = O tau, so dW/dN = O t' + d(extra)/da, and g = lambda dW/dN."""
-    extra_slope_s = loop.extra_s / np.maximum(loop.decoding / lanes.decode_steps, TINY)
-    gain = rate * (lanes.decode_steps * loop.step_slope_s + extra_slope_s)
+def _with_rate(lanes: Lanes, loop: Loop, rate: Array, ratio: Array) -> Loop:
+    """Complete a state: W = O tau, and g = lambda dW/dN = lambda (O t' + d(extra)/da)."""
+    held = loop.extra_s / loop.mean_step_s
+    pull = rate * lanes.decode_steps * loop.token_slope_s
     return replace(
         loop,
         arrival_rate_per_s=rate,
+        spread_requests2=spread_requests2(loop.decoding, ratio, _pull(loop)),
         prefill_utilization=rate * lanes.work_s,
-        loop_gain=gain,
+        loop_gain=held + pull * (1.0 - held),
     )
-
-
-def _extra(
-    lanes: Lanes, gap_s: Array, arrivals: Array, chunked: tuple[Array, Array, Array]
-) -> tuple[Array, Array, Array]:
-    """
-    Mean and variance of what prefill adds to a step, and the share of steps that hold some.
-
-    The work A of a step is a compound Poisson sum of chunks; given A > 0 it is taken as gamma.
-    A chunk that fills the budget leaves no room for a second: with filled share f the probability
-    of none is (1 - f a)^(1/f), between exp(-a) for small prompts and 1 - a for full steps.
-    """
-    parts, pieces, filled = chunked
-    works = lanes.prefill_work_s
-    room = np.maximum(1.0 - filled * arrivals * pieces, TINY)
-    some = np.maximum(-np.expm1(np.log(room) / filled), TINY)
-    total = arrivals * lanes.work_s
-    whole = mean(lanes, works * works / parts)
-    square = arrivals * whole + (1.0 - filled) * total * total
-    average = np.maximum(total / some, TINY)
-    spread = np.maximum(square / some - average * average, 0.0)
-    shape = np.clip(average * average / (spread + TINY * TINY), BLUNTEST, SHARPEST)
-    hidden = gap_s * shape / average
-    beyond, above, twice = (special.gammaincc(shape + power, hidden) for power in (0, 1, 2))
-    extra = some * np.maximum(average * above - gap_s * beyond, 0.0)
-    second = average * average * (1.0 + 1.0 / shape) * twice
-    square = some * (second - 2.0 * gap_s * average * above + gap_s * gap_s * beyond)
-    return extra, np.maximum(square - extra * extra, 0.0), some
-
-
-def mean(lanes: Lanes, values: Array) -> Array:
-    """Mean over kinds of requests, the last axis."""
-    return np.asarray((lanes.kinds.weights * values).sum(axis=-1))

@@ -6,15 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetline.errors import ModelError
+from fleetline.model.distribution import Latency
 from fleetline.model.first_token import own_prefill_s, prefill_wait
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.latency import (
-    Latency,
-    latency_of,
-    time_per_output_token,
-    time_to_first_token,
-)
+from fleetline.model.latency import latency_of, time_per_output_token, time_to_first_token
 from fleetline.model.loop import Loop
 from fleetline.model.objective import Metric
 from fleetline.model.replica import Replica

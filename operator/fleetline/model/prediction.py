@@ -11,9 +11,10 @@ from typing import Final
 
 import numpy as np
 
+from fleetline.model.distribution import Latency
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.latency import Latency, time_to_first_token
+from fleetline.model.latency import time_to_first_token
 from fleetline.model.loop import Loop, observed_loop
 from fleetline.model.replica import Replica
 from fleetline.model.settling import closed, settle

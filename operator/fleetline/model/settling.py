@@ -5,8 +5,9 @@ import numpy as np
 from fleetline.model.first_token import prefill_wait
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import TINY, Loop, closed_loop, open_loop
+from fleetline.model.loop import Loop, closed_loop, open_loop
 from fleetline.model.slots import batch_limit, saturated
+from fleetline.model.swing import TINY
 
 POINTS = 16
 ROUNDS = 4

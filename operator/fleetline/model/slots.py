@@ -14,7 +14,9 @@ from scipy import special
 from fleetline.model.first_token import Wait, service_s
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import ALMOST_ONE, TINY, Loop, closed_loop, mean
+from fleetline.model.loop import ALMOST_ONE, LEVELS, Loop, closed_loop
+from fleetline.model.mixed_step import mean
+from fleetline.model.swing import TINY
 
 BLOCK_SLACK_TOKENS = 8.0
 """Half a block of 16 tokens: what the last block of a sequence leaves empty on average."""
@@ -65,10 +67,9 @@ def saturated(lanes: Lanes) -> Loop:
 
 
 def concurrency_variance(lanes: Lanes, loop: Loop) -> Array:
-    """Variance of the number in the batch, N z / (1 - g). [requests^2]"""
-    spare = 1.0 - np.minimum(loop.loop_gain, ALMOST_ONE)
-    inside = loop.decoding + in_prefill(loop)
-    return np.asarray(inside * np.maximum(lanes.variance_ratio, 0.05) / spare)
+    """Variance of the number in the batch, and in prefill: what arrives, and the router's ties."""
+    inside = 1.0 + in_prefill(loop) / np.maximum(loop.decoding, TINY)
+    return np.asarray(loop.spread_requests2 * inside + LEVELS * (1.0 - 1.0 / lanes.replicas))
 
 
 def slot_wait(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> tuple[Array, Wait]:
