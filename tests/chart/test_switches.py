@@ -140,6 +140,15 @@ def test_alerts_point_at_the_runbooks_that_were_asked_for():
     assert all(url.startswith("https://wiki.example/fl#") for url in urls)
 
 
+def test_alerts_link_nowhere_unless_they_are_told_where():
+    rule = chart.one(chart.render({"prometheusRule": {"enabled": True}}), "PrometheusRule")
+    told = [alert["annotations"] for group in rule["spec"]["groups"] for alert in group["rules"]]
+
+    assert all(
+        "runbook_url" not in one and one["runbook"].startswith("RUNBOOKS.md#") for one in told
+    )
+
+
 def test_the_network_policy_lets_out_to_dns_api_server_and_prometheus_only():
     values = {"networkPolicy": {"enabled": True, "egressPorts": [6443, 9090]}}
     spec = chart.one(chart.render(values), "NetworkPolicy")["spec"]

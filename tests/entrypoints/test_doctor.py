@@ -1,5 +1,9 @@
 """`fleetline doctor` about fleets: their targets, accelerators and rivals."""
 
+from typing import Any
+
+import pytest
+
 from sim_cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from tests.entrypoints.examining import bad, doctor, of
 from tests.entrypoints.test_unusual_targets import GROUPS, definition
@@ -118,6 +122,38 @@ async def test_a_node_with_an_unknown_accelerator_is_told(world: World) -> None:
 
     assert code == 0
     assert "NVIDIA-Z9000" in of(findings, "accelerator", "node odd")["says"]
+
+
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+
+
+def lease(holder: str, renewed: str) -> dict[str, Any]:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}
+    return {"metadata": {"name": "fleetline", "namespace": "default"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("held", "state", "says"),
+    [
+        pytest.param(None, "ok", "there is none", id="one replica"),
+        pytest.param(lease("one", "2100-01-01T00:00:00.000000Z"), "ok", "one leads", id="held"),
+        pytest.param(lease("", "2026-01-01T00:00:00.000000Z"), "warning", "nobody", id="released"),
+        pytest.param(
+            lease("one", "2026-01-01T00:00:00.000000Z"), "failed", "nobody decides", id="run out"
+        ),
+    ],
+)
+async def test_the_lease_is_looked_at(
+    world: World, held: dict[str, Any] | None, state: str, says: str
+) -> None:
+    if held is not None:
+        await world.client.create(LEASES, held)
+
+    findings, code = await doctor(world, prometheus=False)
+
+    found = of(findings, "lease")
+    assert (found["state"], code) == (state, 1 if state == "failed" else 0)
+    assert says in found["says"]
 
 
 async def test_without_a_url_metrics_are_said_not_to_be_checked(world: World) -> None:

@@ -165,6 +165,15 @@ async def test_a_long_scrape_interval_is_a_warning(
     assert words in found["says"]
 
 
+async def test_a_scrape_as_often_as_decisions_are_made_is_well(world: World) -> None:
+    await world.add_fleet("chat", replicas=2, rate_per_s=20.0)
+    world.prometheus.fault = changed(world, scraped_seldom)
+
+    findings, _ = await doctor(world, "--period", "30s")
+
+    assert of(findings, "scrape")["state"] == "ok"
+
+
 async def test_pods_without_series_are_counted(world: World) -> None:
     load = await world.add_fleet("chat", replicas=4, rate_per_s=5.0)
     load.pods = lambda: world.pods["chat"][:1]

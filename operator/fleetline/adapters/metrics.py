@@ -4,6 +4,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from fleetline.control.evidence import Gap
 from fleetline.control.ports import Observations
 from fleetline.control.turn import Turn
 
@@ -45,6 +46,12 @@ class OwnMetrics:
             "fleetline_unknown_turns",
             "Turns in which demand was not known.",
             FLEET,
+            registry=self.registry,
+        )
+        self._incomplete = Counter(
+            "fleetline_incomplete_turns",
+            "Turns in which not all of the fleet was seen, by what was missing.",
+            (*FLEET, "gap"),
             registry=self.registry,
         )
         self.turn_duration = Histogram(
@@ -119,6 +126,8 @@ class OwnMetrics:
         self.count(key, reason)
         if situation.demand is None:
             self._unknown.labels(*key).inc()
+        elif (gap := turn.assessment.gap) is not None:
+            self._incomplete.labels(*key, str(gap)).inc()
 
     def count(self, key: tuple[str, str], reason: str) -> None:
         """Count a turn by its reason."""
@@ -130,6 +139,8 @@ class OwnMetrics:
         for gauge in self._gauges.values():
             _remove(gauge, key)
         _remove(self._unknown, key)
+        for gap in Gap:
+            _remove(self._incomplete, (*key, str(gap)))
         for reason in self._reasons.pop(key, set()):
             _remove(self._turns, (*key, reason))
 

@@ -49,7 +49,7 @@ NEEDS: Final = (
     Need(
         group="",
         resource="pods",
-        verbs=("list",),
+        verbs=("list", "watch"),
         loss="readiness, start-up times and series of pods are not known",
     ),
     Need(

@@ -12,7 +12,6 @@ from fleetline.adapters.queries import MODEL_LABELS
 from fleetline.adapters.readings import scrape_interval_s
 from fleetline.control.evidence import MOST_SKEW_S, Gap
 from fleetline.control.ports import Observations, Pod
-from fleetline.control.turn import PERIOD_S
 from fleetline.entrypoints.condition_reasons import HINTS
 from fleetline.entrypoints.findings import Finding, failed, ok, warning
 from fleetline.entrypoints.sight import MOST_PODS, Sight, diagnose
@@ -118,8 +117,8 @@ async def _interval(
         return warning("scrape", key, says, "wait, or scrape every 15 s or more often")
     longest_s = max(intervals)
     says = f"every {longest_s:.3g} s; rates are over {sight.window_s:g} s"
-    if longest_s > PERIOD_S:
-        mend = f"scrape every {PERIOD_S:g} s, as often as decisions are made"
+    if longest_s > sight.period_s:
+        mend = f"scrape every {sight.period_s:g} s, as often as decisions are made"
         return warning("scrape", key, f"{says}: decisions lag behind", mend)
     return ok("scrape", key, says)
 

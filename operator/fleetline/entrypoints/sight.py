@@ -25,6 +25,8 @@ class Sight:
     prometheus: Prometheus
     scope: Scope
     window_s: float
+    period_s: float
+    """Time between decisions. [s]"""
     names: Mapping[str, frozenset[str]]
     """Names of candidate metrics that exist, by namespace."""
     strays: frozenset[str]
@@ -38,7 +40,12 @@ class Sight:
 
 
 async def look(
-    prometheus: Prometheus, engines: EngineMetrics, objects: Sequence[FleetObject], scope: Scope
+    prometheus: Prometheus,
+    engines: EngineMetrics,
+    objects: Sequence[FleetObject],
+    scope: Scope,
+    *,
+    period_s: float,
 ) -> Sight:
     """
     Ask what the operator asks, and which names exist.
@@ -62,6 +69,7 @@ async def look(
         observations=await engines.observe(fleets),
         evidence=engines.evidence,
         window_s=engines.window_s,
+        period_s=period_s,
     )
 
 

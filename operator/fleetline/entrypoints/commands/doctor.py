@@ -19,8 +19,17 @@ from fleetline.control.turn import PERIOD_S
 from fleetline.entrypoints import checks_prometheus, live, tables
 from fleetline.entrypoints.checks_definitions import check_definitions, check_server
 from fleetline.entrypoints.checks_fleets import Site, check_fleets, check_nodes, understand
+from fleetline.entrypoints.checks_lease import check_lease
 from fleetline.entrypoints.checks_permissions import AccessReviews, check_permissions
-from fleetline.entrypoints.commands.run import CaFile, NamespaceLabel, PodLabel, TokenFile
+from fleetline.entrypoints.commands.run import (
+    CaFile,
+    LeaseName,
+    NamespaceLabel,
+    Period,
+    PodLabel,
+    TokenFile,
+    period_of,
+)
 from fleetline.entrypoints.findings import Finding, State, counts, failed, ok, warning
 from fleetline.entrypoints.sight import look
 from fleetline.errors import ObservationError
@@ -40,6 +49,14 @@ Namespaces = Annotated[
     list[str] | None,
     typer.Option(
         "--namespace", "-n", help="Check this namespace; may be given several times; default: all."
+    ),
+]
+LeaseNamespace = Annotated[
+    str | None,
+    typer.Option(
+        "--lease-namespace",
+        envvar="POD_NAMESPACE",
+        help="Namespace of the operator and its Lease; default: the context's.",
     ),
 ]
 As = Annotated[
@@ -63,6 +80,9 @@ class Question:
     pod_label: str = "pod"
     namespace_label: str = "namespace"
     user: str | None = None
+    period_s: float = PERIOD_S
+    lease_namespace: str = "default"
+    lease_name: str = "fleetline"
 
 
 def register(app: typer.Typer) -> None:
@@ -80,9 +100,13 @@ def run(
     pod_label: PodLabel = "pod",
     namespace_label: NamespaceLabel = "namespace",
     as_user: As = None,
+    period: Period = "15s",
+    lease_namespace: LeaseNamespace = None,
+    lease_name: LeaseName = "fleetline",
     output: live.ShownOption = live.Shown.TABLE,
 ) -> None:
     """Check everything that the operator needs, and say how to mend what is missing."""
+    file = live.kubeconfig_of(kubeconfig)
     question = Question(
         namespaces=tuple(namespace or ()),
         prometheus_url=prometheus_url,
@@ -91,8 +115,11 @@ def run(
         pod_label=pod_label,
         namespace_label=namespace_label,
         user=as_user,
+        period_s=period_of(period),
+        lease_namespace=lease_namespace or live.namespace_of(file),
+        lease_name=lease_name,
     )
-    findings = asyncio.run(examine(live.kubeconfig_of(kubeconfig), question))
+    findings = asyncio.run(examine(file, question))
     if output is live.Shown.JSON:
         rows = [asdict(one) for one in findings]
         tables.print_json({**counts(findings), "findings": rows})
@@ -113,6 +140,7 @@ async def examine(kubeconfig: Path | None, question: Question) -> list[Finding]:
             return [server]
         findings = [server, *await check_definitions(api)]
         findings += await check_permissions(reviews, question.namespaces)
+        findings.append(await check_lease(api, question.lease_namespace, question.lease_name))
         try:
             view = await SnapshotReader(api, question.namespaces).read()
         except ObservationError as error:
@@ -166,12 +194,12 @@ async def _look(
     engines = EngineMetrics(
         prometheus,
         pods_of=cluster.pods_of,
-        period_s=PERIOD_S,
+        period_s=question.period_s,
         scrape_interval_s=PERIOD_S,
         namespace_label=question.namespace_label,
         pod_label=question.pod_label,
     )
-    sight = await look(prometheus, engines, objects, scope)
+    sight = await look(prometheus, engines, objects, scope, period_s=question.period_s)
     findings = [ok("prometheus", url, "it answers")]
     findings += checks_prometheus.check_clock(url, prometheus.clock_skew_s)
     for one in objects:

@@ -91,7 +91,7 @@ def run(  # noqa: PLR0917 - typer reads options from the signature
         )
     if log_level not in LEVELS:
         raise ManifestError(f"--log-level must be one of {', '.join(LEVELS)}, got {log_level!r}")
-    period_s = parse_duration_s("--period", f"{period}s" if period.isdigit() else period)
+    period_s = period_of(period)
     timeout_s = min(10.0, max(2.0, period_s))
     run_operator(
         Settings(
@@ -116,6 +116,11 @@ def run(  # noqa: PLR0917 - typer reads options from the signature
             log_level=log_level,
         )
     )
+
+
+def period_of(period: str) -> float:
+    """Read the option `--period`. [s]"""
+    return parse_duration_s("--period", f"{period}s" if period.isdigit() else period)
 
 
 def register(app: typer.Typer) -> None:
