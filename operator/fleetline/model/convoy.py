@@ -14,7 +14,7 @@ from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
 from fleetline.model.loop import MOST_BUSY, Loop
 from fleetline.model.mixed_step import mean
-from fleetline.model.swing import TINY
+from fleetline.model.swing import BURST_S, TINY, later_companions
 
 UNEVEN = 0.7
 """What a life adds to the variance of long answers if arrivals come from outside: prompts that have
@@ -54,8 +54,11 @@ def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
     before = single * rate * square * average / (1.0 - busy**2) * (busy * decay) ** 2
     life = steps / (steps + lanes.decode_steps[..., np.newaxis])
     refill = ((1.0 - lanes.coupling) * (lanes.stay_square - 1.0))[..., np.newaxis] * life
-    burst = lanes.bursts[..., np.newaxis] + refill
+    stay_s = steps * average
+    lasting = np.where(lanes.bursts[..., np.newaxis] > 0, stay_s / (stay_s + 0.5 * BURST_S), 1.0)
+    burst = lanes.bursts[..., np.newaxis] * lasting + refill
     burst = 1.0 + burst * (lanes.work_s**2 / lanes.work_square_s2)[..., np.newaxis]
+    rate = rate + later_companions(lanes, stay_s) / stay_s
     variance = (rate * square * random + before) * np.maximum(burst, 0.0)
     variance = (1.0 + UNEVEN * lanes.coupling[..., np.newaxis] * life) * variance
     return convoy, variance / steps**2

@@ -21,7 +21,7 @@ from fleetline.model.lanes import Lanes
 from fleetline.model.loop import ALMOST_ONE, Loop, full_step_s
 from fleetline.model.objective import Metric
 from fleetline.model.slots import saturated, slot_wait
-from fleetline.model.swing import BURST_S, LEAST_PULL, TINY
+from fleetline.model.swing import BURST_S, LEAST_PULL, TINY, later_companions
 
 RARE: Final = 1e-4
 """Probability to wait for a slot below which nobody's percentile sees it."""
@@ -149,12 +149,11 @@ def end_to_end(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Latency:
 
 def _companions_s(lanes: Lanes, loop: Loop, steps: Array) -> Array:
     """What prompts that come later in the same burst add to a mean step, by kind. [s]"""
-    stay_s = steps * loop.mean_step_s[..., np.newaxis]
-    later = 0.5 * stay_s / (stay_s + 0.5 * BURST_S)
+    later = later_companions(lanes, steps * loop.mean_step_s[..., np.newaxis])
     seen_s = seen_share(lanes, loop) * lanes.work_s
     bursts = np.maximum(lanes.bursts, 0.0)
     spare = np.maximum(1.0 - bursts * seen_s / BURST_S, 0.5)
-    return np.asarray(later * (bursts * seen_s / spare)[..., np.newaxis] / steps)
+    return np.asarray(later * (seen_s / spare)[..., np.newaxis] / steps)
 
 
 def _drift_s2(lanes: Lanes, loop: Loop, steps: Array) -> Array:

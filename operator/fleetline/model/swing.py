@@ -38,6 +38,17 @@ def together_share(lanes: Lanes, stay_s: Array) -> Array:
     return np.asarray(lanes.shared_stay * stay_s / (stay_s + lanes.shared_stay * burst_s))
 
 
+def later_companions(lanes: Lanes, stay_s: Array) -> Array:
+    """
+    Requests of the same burst that come during a stay. [requests]
+
+    Half of the others if the stay outlasts the burst.
+    """
+    return np.asarray(
+        np.maximum(lanes.bursts, 0.0)[..., np.newaxis] * stay_s / (2 * stay_s + BURST_S)
+    )
+
+
 def variance_ratio(lanes: Lanes, stay_s: Array, held: Array | None = None) -> Array:
     """
     Variance over mean of the number in the batch if its speed did not depend on it, z.
