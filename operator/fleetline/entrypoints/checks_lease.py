@@ -1,7 +1,8 @@
 """Who leads, where several replicas of the operator compete: is the Lease held, and renewed?"""
 
 import time
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from fleetline.adapters.api_client import ApiClient, ApiError
 from fleetline.adapters.lease import DURATION_S
@@ -26,7 +27,11 @@ async def check_lease(api: ApiClient, namespace: str, name: str) -> Finding:
         return warning(CHECK, subject, str(error), "look at the API server")
     except ObservationError as error:
         return warning(CHECK, subject, str(error), "look at the API server")
-    spec = lease.get("spec") or {}
+    return _judged(subject, lease.get("spec") or {})
+
+
+def _judged(subject: str, spec: Mapping[str, Any]) -> Finding:
+    """Say who leads."""
     holder, renewed_s = str(spec.get("holderIdentity") or ""), parse_time_s(spec.get("renewTime"))
     if not holder or renewed_s is None:
         mend = "start the operator: the replica that held it has ended"
