@@ -1,5 +1,6 @@
 """Our own metrics, declared in one table; series of a deleted fleet are removed."""
 
+import math
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -92,6 +93,8 @@ class OwnMetrics:
             "fleetline_leader", "1 if this process may act.", registry=self.registry
         )
         self._reasons: dict[tuple[str, str], set[str]] = {}
+        self._shown: dict[tuple[str, str], dict[str, Gauge]] = {}
+        """Gauges of each fleet: looking one up costs more than setting it."""
 
     def note(self, turn: Turn) -> None:
         """Show one turn."""
@@ -118,8 +121,12 @@ class OwnMetrics:
             "startup_time_seconds": turn.memory.startup.likely_s,
             "margin_ratio": turn.memory.margin_factor,
         }
+        shown = self._shown.get(key)
+        if shown is None:
+            shown = {name: gauge.labels(*key) for name, gauge in self._gauges.items()}
+            self._shown[key] = shown
         for name, value in values.items():
-            self._gauges[name].labels(*key).set(float("nan") if value is None else value)
+            shown[name].set(math.nan if value is None else value)
         reason = str(turn.decision.binding.reason)
         if reason == "Demand" and capacity is not None and capacity.unattainable:
             reason = "ObjectivesUnattainable"
@@ -136,6 +143,7 @@ class OwnMetrics:
 
     def forget(self, key: tuple[str, str]) -> None:
         """Remove the series of a fleet that is gone."""
+        self._shown.pop(key, None)
         for gauge in self._gauges.values():
             _remove(gauge, key)
         _remove(self._unknown, key)

@@ -99,7 +99,7 @@ def _numbers(status: Json) -> Json:
 
 
 def _alike(old: Any, new: Any, *, loose: frozenset[str], name: str = "") -> bool:
-    if name in IGNORED:
+    if name in IGNORED or old == new:
         return True
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = (old.keys() | new.keys()) - IGNORED

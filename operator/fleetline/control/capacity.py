@@ -7,7 +7,7 @@ the ceiling grow with the fleet, so this errs on the safe side by less than the 
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -40,11 +40,17 @@ class Capacity:
     """Objectives that one request alone would miss; `objectives` holds relaxed ones instead."""
     unattainable_because: str = ""
     nearest_target_s: float | None = None
+    _ceilings: dict[int, Ceiling] = field(default_factory=dict, repr=False, compare=False)
+    """By fleet size, as far as they were asked for: looking them up anew means hashing all this."""
 
     def ceiling_at(self, replicas: int) -> Ceiling:
         """Ceiling of one replica among `replicas` behind the router."""
         size = FLEET_SIZES[max(0, bisect_right(FLEET_SIZES, replicas) - 1)]
-        return _ceiling(self.replica, self.shape, self.objectives, size)
+        known = self._ceilings.get(size)
+        if known is None:
+            known = _ceiling(self.replica, self.shape, self.objectives, size)
+            self._ceilings[size] = known
+        return known
 
 
 def capacity_of(
@@ -58,7 +64,11 @@ def capacity_of(
     ModelError
         If the model does not fit into the replica's memory.
     """
-    learned = _rounded(apply(replica, calibration))
+    return _capacity(_rounded(apply(replica, calibration)), shape, objectives)
+
+
+@lru_cache(maxsize=4096)
+def _capacity(learned: Replica, shape: Shape, objectives: tuple[Objective, ...]) -> Capacity:
     capacity = Capacity(replica=learned, shape=shape, objectives=objectives)
     for _ in objectives:
         alone = capacity.ceiling_at(1)
@@ -78,6 +88,7 @@ def _relaxed(capacity: Capacity, alone: Ceiling) -> Capacity:
     return replace(
         capacity,
         objectives=tuple(eased if one is missed else one for one in capacity.objectives),
+        _ceilings={},
         unattainable=(*capacity.unattainable, missed),
         unattainable_because=capacity.unattainable_because or alone.because,
         nearest_target_s=capacity.nearest_target_s or nearest_s,
