@@ -267,6 +267,7 @@ def _model(key: str, raw: Mapping[str, Any]) -> CatalogModel:
         experts=raw.get("experts", 0),
         experts_per_token=raw.get("experts_per_token", 0),
         expert_parameters=raw.get("expert_parameters_billions", 0.0) * GIGA,
+        tied_embeddings=raw.get("tied_embeddings", False),
         max_context_tokens=raw["max_context_tokens"],
     )
     return CatalogModel(

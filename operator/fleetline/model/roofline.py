@@ -30,9 +30,12 @@ EXCHANGES_PER_LAYER: Final = 2.0
 ACTIVATION_BYTES: Final = 2.0
 """Activations travel between tensor ranks in 16 bits. [bytes]"""
 
-INTERCONNECT_SHARE: Final = 0.35
+INTERCONNECT_SHARE: Final = 0.5
 """Bus bandwidth of a large all-reduce over the bidirectional data sheet figure: half of it is one
-direction, and NCCL reaches about 0.7 of that."""
+direction, and reducing inside the switch reaches nearly all of that."""
+
+POSITIONAL_VALUES: Final = 64.0
+"""Values of a latent that carry the position (DeepSeek-V2: decoupled rotary keys)."""
 
 REQUEST_S: Final = 0.008
 """Prior of the time outside the engine's steps: HTTP, tokenizing, first detokenizing. [s]"""
@@ -81,6 +84,7 @@ def step_time(replica: Replica) -> StepTime:
     expert_ranks = replica.data_parallel if replica.expert_parallel else 1
     miss = 1.0 - model.experts_per_token / model.experts if model.experts else 0.0
     pair_flop = pair_flop_per_token(model)
+    look_flop = look_back_flop_per_token(model)
     decode_flop = FLOP_PER_WEIGHT * (model.active_parameters - model.embedding_parameters)
     prefill_flop = decode_flop - FLOP_PER_WEIGHT * model.vocabulary_size * model.hidden_size
     return StepTime(
@@ -95,7 +99,7 @@ def step_time(replica: Replica) -> StepTime:
         window_tokens=model.window_tokens,
         token_compute_s=learned.step * decode_flop / (compute * flop_per_s),
         context_compute_s_per_token=(
-            learned.step * pair_flop / (efficiency.compute * attention_flop_per_s)
+            learned.step * look_flop / (efficiency.compute * attention_flop_per_s)
         ),
         sequence_s=learned.sequence * efficiency.sequence_s + learned.step * reduce_s,
         prefill_token_s=learned.prefill * (prefill_flop / (prefill * flop_per_s) + reduce_s),
@@ -146,6 +150,21 @@ def pair_flop_per_token(model: Architecture) -> float:
     """Arithmetic of attention between one token and one token of its context. [flop]"""
     share = model.kv_values_per_token / model.all_kv_values_per_token
     return FLOP_PER_PAIR_AND_VALUE * model.layers * model.attention_heads * model.head_size * share
+
+
+def look_back_flop_per_token(model: Architecture) -> float:
+    """
+    Arithmetic of decode attention between a new token and one token of its context. [flop]
+
+    Latent attention does not unpack its cache: each head multiplies the whole latent, for the
+    scores with its positional part and for the values without (DeepSeek-V2, arXiv:2405.04434,
+    sec. 2.1).
+    """
+    if not model.latent_attention:
+        return pair_flop_per_token(model)
+    latent = model.kv_values_per_token / model.layers
+    multiplied = 2.0 * latent - POSITIONAL_VALUES
+    return FLOP_PER_PAIR_AND_VALUE / 2.0 * model.layers * model.attention_heads * multiplied
 
 
 def _kv_ranks(replica: Replica) -> int:
