@@ -138,3 +138,9 @@ def idle_lanes(spec: EngineSpec) -> Lanes:
     All replicas of one kind share them until their first request: thousands of pods cost nothing.
     """
     return Lanes(spec)
+
+
+@lru_cache(maxsize=4096)
+def idle_values(spec: EngineSpec) -> Mapping[str, Value]:
+    """Return what an engine that has never served shows."""
+    return idle_lanes(spec).values()

@@ -10,7 +10,7 @@ from sim_cluster.nodes import sglang
 from sim_cluster.nodes.exposition import Exposition, braces, head, number
 from sim_cluster.nodes.families import VLLM
 from sim_cluster.nodes.faults import HEALTHY, ScrapeFault, ScrapeState
-from sim_cluster.nodes.lanes import Lanes, idle_lanes, limits_of
+from sim_cluster.nodes.lanes import Lanes, idle_lanes, idle_values, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -171,4 +171,4 @@ class LiveReplica:
 
     def values(self) -> Mapping[str, Value]:
         """Read every vLLM family that is not constantly 0."""
-        return self._engine.values()
+        return idle_values(self.spec) if self._lanes is None else self._lanes.values()

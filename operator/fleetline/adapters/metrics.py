@@ -1,9 +1,13 @@
 """Our own metrics, declared in one table; series of a deleted fleet are removed."""
 
 import math
+from array import array
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from fleetline.control.evidence import Gap
 from fleetline.control.ports import Observations
@@ -27,16 +31,43 @@ GAUGES: Final = {
 }
 
 
+class FleetGauges(Collector):
+    """Gauges of all fleets, kept as rows: the library takes a megabyte for a hundred fleets."""
+
+    def __init__(self) -> None:
+        """Begin without fleets."""
+        self._rows: dict[tuple[str, str], array[float]] = {}
+
+    def set(self, key: tuple[str, str], values: Mapping[str, float | None]) -> None:
+        """Show the values of a fleet by the names of `GAUGES`; the unknown as not a number."""
+        known = (values[name] for name in GAUGES)
+        self._rows[key] = array("d", (math.nan if one is None else one for one in known))
+
+    def forget(self, key: tuple[str, str]) -> None:
+        """Remove the series of a fleet that is gone."""
+        self._rows.pop(key, None)
+
+    def clear(self) -> None:
+        """Remove all series."""
+        self._rows.clear()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield one family after the other."""
+        for place, (name, text) in enumerate(GAUGES.items()):
+            family = GaugeMetricFamily(f"fleetline_{name}", text, labels=FLEET)
+            for key, row in self._rows.items():
+                family.add_metric(key, row[place])
+            yield family
+
+
 class OwnMetrics:
     """The registry behind `/metrics`."""
 
     def __init__(self) -> None:
         """Declare everything."""
         self.registry = CollectorRegistry()
-        self._gauges = {
-            name: Gauge(f"fleetline_{name}", text, FLEET, registry=self.registry)
-            for name, text in GAUGES.items()
-        }
+        self._fleets = FleetGauges()
+        self.registry.register(self._fleets)
         self._turns = Counter(
             "fleetline_turns",
             "Turns taken, by the rule that set the count.",
@@ -93,8 +124,6 @@ class OwnMetrics:
             "fleetline_leader", "1 if this process may act.", registry=self.registry
         )
         self._reasons: dict[tuple[str, str], set[str]] = {}
-        self._shown: dict[tuple[str, str], dict[str, Gauge]] = {}
-        """Gauges of each fleet: looking one up costs more than setting it."""
 
     def note(self, turn: Turn) -> None:
         """Show one turn."""
@@ -121,12 +150,7 @@ class OwnMetrics:
             "startup_time_seconds": turn.memory.startup.likely_s,
             "margin_ratio": turn.memory.margin_factor,
         }
-        shown = self._shown.get(key)
-        if shown is None:
-            shown = {name: gauge.labels(*key) for name, gauge in self._gauges.items()}
-            self._shown[key] = shown
-        for name, value in values.items():
-            shown[name].set(math.nan if value is None else value)
+        self._fleets.set(key, values)
         reason = str(turn.decision.binding.reason)
         if reason == "Demand" and capacity is not None and capacity.unattainable:
             reason = "ObjectivesUnattainable"
@@ -143,9 +167,7 @@ class OwnMetrics:
 
     def forget(self, key: tuple[str, str]) -> None:
         """Remove the series of a fleet that is gone."""
-        self._shown.pop(key, None)
-        for gauge in self._gauges.values():
-            _remove(gauge, key)
+        self._fleets.forget(key)
         _remove(self._unknown, key)
         for gap in Gap:
             _remove(self._incomplete, (*key, str(gap)))
@@ -154,13 +176,11 @@ class OwnMetrics:
 
     def blank(self, key: tuple[str, str]) -> None:
         """Show that nothing is known of a fleet now."""
-        for gauge in self._gauges.values():
-            gauge.labels(*key).set(float("nan"))
+        self._fleets.set(key, dict.fromkeys(GAUGES))
 
     def stand_by(self) -> None:
         """Show no fleets: another process decides on them."""
-        for gauge in self._gauges.values():
-            gauge.clear()
+        self._fleets.clear()
 
     def exposition(self) -> bytes:
         """Print everything in Prometheus' text format."""

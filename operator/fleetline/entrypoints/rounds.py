@@ -27,6 +27,7 @@ from fleetline.adapters.settings import Settings
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.control.memory import Memory  # noqa: TC001 - one import block reads better
 from fleetline.control.turn import Turn, take_turn
+from fleetline.entrypoints.acting import Guarded, MayAct
 from fleetline.entrypoints.observing import Observing, Seen
 from fleetline.entrypoints.reporting import Reporter, trouble_line, turn_line
 from fleetline.errors import FleetlineError, ManifestError, ObservationError
@@ -35,6 +36,12 @@ from fleetline.policy.decision import Reason
 LOGGER: Final = logging.getLogger("fleetline")
 REREAD_S: Final = 1.0
 """After a longer wait for Prometheus the cluster is read again: writes rest on the present. [s]"""
+
+AT_ONCE: Final = 50
+"""Turns side by side: more only take memory, as writes have 16 connections."""
+
+HANGING_S: Final = 0.25
+"""If none of them ends for so long, others begin all the same. [s]"""
 
 PATIENCE: Final = 0.5
 """Share of a period that a round waits for its turns; later ones end in the background."""
@@ -71,7 +78,7 @@ class Rounds:
         self.finished_s: float | None = None
         """When a round last read the world, on the loop's clock. [s]"""
 
-    async def take(self, may_act: "MayAct", woken: asyncio.Event | None = None) -> None:
+    async def take(self, may_act: MayAct, woken: asyncio.Event | None = None) -> None:
         """
         Take one round; `woken` ends the wait for Prometheus.
 
@@ -89,22 +96,44 @@ class Rounds:
         if waited_s > REREAD_S:
             begun_s = loop.time()
             objects = await self._read()
-        tasks = []
-        for uid, body in self._bodies.items():
-            is_newer = self._ended_s.get(uid, float("-inf")) < begun_s
-            if uid not in self._running and is_newer:
-                turn = self._turn(uid, body, objects.get(uid), seen, may_act)
-                task = asyncio.create_task(turn)
-                self._running[uid] = task
-                task.add_done_callback(functools.partial(self._ended, uid))
-                tasks.append(task)
-        if tasks:
-            await asyncio.wait(tasks, timeout=PATIENCE * self._settings.period_s)
+        await self._take_turns(objects, seen, may_act, begun_s)
         self.finished_s = loop.time()
         self._world.own.round_duration.observe(self.finished_s - started_s - waited_s)
         self._world.own.queries.set(self._world.metrics.queries_in_turn)
         if self._world.prometheus.clock_skew_s is not None:
             self._world.own.skew.set(self._world.prometheus.clock_skew_s)
+
+    async def _take_turns(
+        self,
+        objects: Mapping[str, FleetObject],
+        seen: Seen,
+        may_act: MayAct,
+        begun_s: float,
+    ) -> None:
+        """Take a turn for each fleet, some at once; those that hang are waited for no longer."""
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + PATIENCE * self._settings.period_s
+        active: set[asyncio.Task[None]] = set()
+        for uid, body in self._bodies.items():
+            is_newer = self._ended_s.get(uid, float("-inf")) < begun_s
+            if uid in self._running or not is_newer:
+                continue
+            if len(active) >= AT_ONCE:
+                active = await self._one_ended(active)
+            task = asyncio.create_task(self._turn(uid, body, objects.get(uid), seen, may_act))
+            self._running[uid] = task
+            task.add_done_callback(functools.partial(self._ended, uid))
+            active.add(task)
+        if active:
+            await asyncio.wait(active, timeout=max(0.0, ends_s - loop.time()))
+
+    @staticmethod
+    async def _one_ended(active: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+        """Wait for one of the turns at least; if all of them hang, leave them behind."""
+        done, pending = await asyncio.wait(
+            active, timeout=HANGING_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        return pending if done else set()
 
     async def _read(self) -> dict[str, FleetObject]:
         """Read the cluster, and understand its fleets."""
@@ -164,7 +193,7 @@ class Rounds:
         body: Mapping[str, Any],
         one: FleetObject | None,
         seen: Seen,
-        may_act: "MayAct",
+        may_act: MayAct,
     ) -> None:
         """One fleet's turn, within its own time; whatever goes wrong stays with this fleet."""
         loop = asyncio.get_running_loop()
@@ -194,7 +223,7 @@ class Rounds:
         body: Mapping[str, Any],
         one: FleetObject,
         seen: Seen,
-        may_act: "MayAct",
+        may_act: MayAct,
     ) -> None:
         world, now_s = self._world, time.time()
         if uid not in self._memories:
@@ -204,7 +233,7 @@ class Rounds:
             turn = await take_turn(
                 one.fleet,
                 self._memories[uid],
-                _Guarded(world.cluster, may_act),
+                Guarded(world.cluster, may_act),
                 view,
                 now_s=now_s,
                 period_s=self._settings.period_s,
@@ -250,28 +279,6 @@ class Rounds:
             now_s=time.time(),
         )
         await world.reporter.tell(body, rendered, line=trouble_line(_key(body), trouble))
-
-
-class MayAct:
-    """Whether this process may write counts: asked right before each write."""
-
-    def __call__(self) -> bool:
-        """Return True: a process without leader election always may."""
-        return True
-
-
-class _Guarded:
-    """The cluster, with writes refused once the Lease is lost."""
-
-    def __init__(self, cluster: KubernetesCluster, may_act: MayAct) -> None:
-        self._may_act = may_act
-        self._cluster = cluster
-        self.read_target = cluster.read_target
-
-    async def write_replicas(self, fleet: Any, target: Any, replicas: int) -> None:
-        if not self._may_act():
-            raise TargetError("LeaseLost", "another replica of the operator holds the Lease")
-        await self._cluster.write_replicas(fleet, target, replicas)
 
 
 def _key(body: Mapping[str, Any]) -> str:

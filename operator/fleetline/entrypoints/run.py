@@ -22,10 +22,11 @@ from fleetline.adapters.metrics import OwnMetrics
 from fleetline.adapters.prometheus import Prometheus
 from fleetline.adapters.settings import Settings
 from fleetline.adapters.snapshot import SnapshotReader
+from fleetline.entrypoints.acting import MayAct
 from fleetline.entrypoints.handlers import Watcher
 from fleetline.entrypoints.logs import configure_logging, log_line
 from fleetline.entrypoints.reporting import Reporter
-from fleetline.entrypoints.rounds import MayAct, Rounds, World
+from fleetline.entrypoints.rounds import Rounds, World
 from fleetline.entrypoints.web import Health, serving
 from fleetline.errors import FleetlineError, ObservationError
 
