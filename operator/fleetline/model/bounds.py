@@ -22,6 +22,10 @@ MOST_OF_CAPACITY: Final = 0.97
 queue still drains, but not within any time that matters."""
 
 
+FEWEST: Final = 1e-4
+"""Share of requests below which nobody counts those that miss."""
+
+
 class Limit(StrEnum):
     """What puts the ceiling where it is."""
 
@@ -69,11 +73,12 @@ class Bounds:
                 )
         return cls(targets=tuple(stacked))
 
-    def margins(self, lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Array, Array]:
+    def missed(self, lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Array, Array]:
         """
-        How far each objective, and last the capacity, is from being missed; negative: it is.
+        Logarithm of the share that misses over the share that may, above zero where too many do.
 
-        Shape (objectives + 1, questions, points); and the mean TTFT, shape (questions, points).
+        By objective, and last of the rate over the most of capacity: shape (objectives + 1,
+        questions, points); and the mean TTFT, shape (questions, points).
         """
         found = []
         first = Metric.TIME_TO_FIRST_TOKEN
@@ -81,9 +86,10 @@ class Bounds:
         for metric, targets, shares in self.targets:
             if metric not in latencies:
                 latencies[metric] = latency_of(metric, lanes, loop, capacity)
-            found.append(latencies[metric].attainment(targets) - shares)
-        found.append(MOST_OF_CAPACITY - loop.arrival_rate_per_s / capacity)
-        return np.stack(np.broadcast_arrays(*found)), latencies[first].overall_mean_s()
+            misses = np.maximum(1.0 - latencies[metric].attainment(targets), 0.0)
+            found.append(np.log((misses + FEWEST) / (1.0 - shares + FEWEST)))
+        found.append(np.log(loop.arrival_rate_per_s / (MOST_OF_CAPACITY * capacity)))
+        return np.stack(found), latencies[first].overall_mean_s()
 
     def limits(self, lanes: Lanes, missed: NDArray[np.intp]) -> list[Limit]:
         """Name what is missed first in each question: an objective, or what ends capacity."""

@@ -26,8 +26,12 @@ from fleetline.model.workload import Workload
 
 __all__ = ["Ceiling", "Limit", "Question", "ceiling", "ceilings"]
 
-POINTS: Final = 12
-ROUNDS: Final = 2
+FIRST_GRID: Final = np.array([0.0, 0.003, 0.015, 0.05, 0.13, 0.27, 0.45, 0.66, 0.84, 1.0])
+"""Shares of the limit of the batch, dense where ceilings are; first one request alone."""
+SECOND_GRID: Final = np.array([0.17, 0.34, 0.5, 0.66, 0.83])
+"""Parts of the way between two points of the first grid."""
+INSIDE: Final = (0.03, 0.97)
+"""Where between them the first grid may expect the ceiling."""
 CHUNK: Final = 64
 """Questions solved together: their arrays stay in the processor's cache."""
 LEAST_CONCURRENCY: Final = 1e-3
@@ -141,40 +145,62 @@ def _search(lanes: Lanes, bounds: Bounds, capacity: Array) -> _Found:
     """
     Find the most that may be offered, and what is missed beyond.
 
-    Two grids, one inside the other, then a straight line between the last two points.
+    One grid over all concurrencies, a second one between the two points of the first where a bound
+    begins to be missed, and a straight line between the logarithms of what is missed there.
     """
-    low = np.full_like(capacity, LEAST_CONCURRENCY)
-    high = np.maximum(batch_limit(lanes), 2.0 * LEAST_CONCURRENCY)
-    share = np.linspace(0.0, 1.0, POINTS)
-    rows = np.arange(low.shape[0])
-    possible = np.ones(low.shape[0], dtype=bool)
-    for turn in range(ROUNDS):
-        loop = open_loop(lanes, low * (high / low) ** share)
-        margins, first = bounds.margins(lanes, loop, capacity)
-        met = margins.min(axis=0) >= 0.0
-        if turn == 0:
-            possible = met[:, 0]
-        last = np.where(met.all(axis=1), POINTS - 2, np.argmin(met, axis=1) - 1)
-        last = np.clip(last, 0, POINTS - 2)
-        low, high = (
-            (low * (high / low) ** share[last][:, None]),
-            (low * (high / low) ** share[last + 1][:, None]),
-        )
-    least = margins.min(axis=0)
-    inside = np.maximum(least[rows, last], 0.0)
-    outside = np.minimum(least[rows, last + 1], 0.0)
-    part = np.where(inside - outside > 0, inside / np.maximum(inside - outside, TINY), 1.0)
-    seen = np.stack(
-        np.broadcast_arrays(
-            loop.arrival_rate_per_s, loop.token_s, first, loop.loop_gain, loop.prefill_utilization
-        )
-    )
+    most = np.maximum(batch_limit(lanes), 2.0 * LEAST_CONCURRENCY)
+    rows = np.arange(most.shape[0])
+    levels = np.log(np.maximum(most * FIRST_GRID, LEAST_CONCURRENCY * (1.0 + FIRST_GRID)))
+    missed, seen = _look(lanes, bounds, capacity, levels)
+    possible = np.asarray((missed[:, :, 0] <= 0.0).all(axis=0))
+    near, part, _ = _crossing(missed, rows)
+    ends = np.stack([near, near + 1], axis=-1)
+    low, high = levels[rows, near], levels[rows, near + 1]
+    evenly = np.broadcast_to(SECOND_GRID, (rows.size, SECOND_GRID.size))
+    apart = np.column_stack([evenly, np.clip(part, *INSIDE)])
+    inner = low[:, np.newaxis] + (high - low)[:, np.newaxis] * np.sort(apart, axis=-1)
+    missed_inside, seen_inside = _look(lanes, bounds, capacity, inner)
+    missed = _between(missed, missed_inside, ends)
+    seen = _between(seen, seen_inside, ends)
+    near, part, which = _crossing(missed, rows)
     return _Found(
         capacity_per_s=capacity,
         possible=possible,
-        missed=np.argmin(margins[:, rows, last + 1], axis=0),
-        at=(1.0 - part) * seen[:, rows, last] + part * seen[:, rows, last + 1],
+        missed=which,
+        at=(1.0 - part) * seen[:, rows, near] + part * seen[:, rows, near + 1],
     )
+
+
+def _look(lanes: Lanes, bounds: Bounds, capacity: Array, levels: Array) -> tuple[Array, Array]:
+    """
+    Logarithm of what is missed over what may be, by bound; and the quantities of `_Found.at`.
+
+    Shapes (bounds, questions, points) and (5, questions, points).
+    """
+    loop = open_loop(lanes, np.exp(levels))
+    missed, first = bounds.missed(lanes, loop, capacity)
+    seen = (loop.arrival_rate_per_s, loop.token_s, first, loop.loop_gain, loop.prefill_utilization)
+    return missed, np.stack(seen)
+
+
+def _between(outer: Array, inner: Array, ends: NDArray[np.intp]) -> Array:
+    """Put the points of the second grid between the two of the first that enclose them."""
+    around = np.take_along_axis(outer, ends[np.newaxis], axis=-1)
+    return np.concatenate([around[..., :1], inner, around[..., 1:]], axis=-1)
+
+
+def _crossing(
+    missed: Array, rows: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]]:
+    """Last point before a bound is missed, the part of the way to the next, and which bound."""
+    over = (missed > 0.0).any(axis=0)
+    after = np.where(over.any(axis=-1), np.argmax(over, axis=-1), missed.shape[-1] - 1)
+    after = np.maximum(after, 1)
+    before, beyond = missed[:, rows, after - 1], missed[:, rows, after]
+    rise = np.maximum(beyond - before, TINY)
+    part = np.where(beyond > 0.0, np.clip(-before / rise, 0.0, 1.0), 2.0 - beyond)
+    which = np.argmin(part, axis=0)
+    return after - 1, np.minimum(part[which, rows], 1.0), which
 
 
 def _unattainable(question: Question) -> Ceiling:
