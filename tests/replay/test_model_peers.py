@@ -1,5 +1,7 @@
 """KEDA recipes, WVA and Dynamo, against worked examples."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,7 +161,35 @@ DYNAMO = dynamo.DynamoParameters(
 
 def test_dynamo_finds_the_largest_batch_within_the_target() -> None:
     # 10 ms + n x 1 ms <= 50 ms: n = 40; 40 / (100 x 0.05 s) = 8 per second
-    assert dynamo.engine_rate_per_s(DYNAMO, 500.0, 100.0) == pytest.approx(8.0, rel=0.03)
+    load = dynamo._Load(prompt=500.0, output=100.0)
+
+    assert dynamo.engine_rate_per_s(DYNAMO, load) == pytest.approx(8.0, rel=1e-6)
+
+
+def test_dynamo_leaves_prefill_room_to_keep_up_with_decode() -> None:
+    # budget 40 tokens a step, 10 prompt tokens per answer token: 40 - 1000 / 100 = 30 sequences
+    tight = dataclasses.replace(DYNAMO, step_token_budget=40)
+    load = dynamo._Load(prompt=1000.0, output=100.0)
+
+    # 30 / (100 x 0.040 s)
+    assert dynamo.engine_rate_per_s(tight, load) == pytest.approx(7.5, rel=1e-6)
+
+
+def test_dynamo_holds_the_first_token_target_without_what_the_prefix_cache_has() -> None:
+    # 1 ms a prompt token; batch n queues n x 5 tokens and prefills 500: with a target of 0.56 s
+    # for 500 + 5 n + 10 + n (1 + 5) ms, n = 4
+    slow = dataclasses.replace(
+        DYNAMO,
+        step_time=dataclasses.replace(STEP, prefill_token_s=0.001),
+        time_to_first_token_s=0.56,
+        inter_token_latency_s=None,
+    )
+    fresh = dynamo._Load(prompt=500.0, output=100.0)
+    cached = dynamo._Load(prompt=1000.0, output=100.0, hit_share=0.5)
+
+    # 4 / (100 x (10 + 4 + 20) ms)
+    assert dynamo.engine_rate_per_s(slow, fresh) == pytest.approx(4 / 3.4, rel=1e-6)
+    assert dynamo.engine_rate_per_s(slow, cached) == pytest.approx(4 / 3.4, rel=1e-6)
 
 
 def test_dynamo_sizes_every_three_minutes() -> None:

@@ -40,6 +40,8 @@ class Observation:
     """Mean prompt length of recent requests. [tokens]"""
     output_tokens: float | None = None
     """Mean answer length of recent requests. [tokens]"""
+    prefix_hit_share: float = 0.0
+    """Share of prompt tokens found in the prefix cache; only Dynamo's planner asks. 0..1"""
     min_replicas: int = 1
     max_replicas: int = 1000
 

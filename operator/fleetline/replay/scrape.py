@@ -109,6 +109,13 @@ class Scraper:
         output = float(seen[OUTPUT] / seen[FINISHED]) if seen[FINISHED] > 0 else None
         return prompt, None if output is None else max(1.0, output)
 
+    def prefix_hit_share(self, now_s: float) -> float:
+        """Share of recent prompt tokens found in the prefix cache; 0 before any. 0..1"""
+        seen = self.increase(now_s, LENGTH_WINDOW_S)
+        if not seen.size or not seen[QUERIED] > 0:
+            return 0.0
+        return min(1.0, float(seen[HIT] / seen[QUERIED]))
+
     def peaks(self) -> dict[int, tuple[int, float]]:
         """Largest waiting and KV share of each pod over the last minute of scrapes."""
         peaks: dict[int, tuple[int, float]] = {}
@@ -143,6 +150,7 @@ def observe(
         arrival_rate_per_s=scraper.arrival_rate_per_s(now_s),
         prompt_tokens=prompt,
         output_tokens=output,
+        prefix_hit_share=scraper.prefix_hit_share(now_s),
         min_replicas=bounds.min_replicas,
         max_replicas=bounds.max_replicas,
     )

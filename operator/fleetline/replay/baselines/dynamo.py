@@ -1,13 +1,13 @@
 """
 NVIDIA Dynamo's planner: a throughput loop every 180 s is the floor, a load loop every 5 s may add.
 
-    throughput: replicas = ceil(requests / interval / rate of one engine within the ITL target)
+    throughput: replicas = ceil(requests / interval / rate of one engine within both targets)
     load:       +1 if every engine's estimated TTFT or ITL is above its target;
                 -1 if all would still be below 0.8 of it with one replica less
 
 One aggregated engine: a step decodes n sequences and carries the prompt tokens that n sequences
-bring. The performance model is the true step time (its regression at its best). One scaling step
-at a time: nothing moves while replicas are starting.
+bring, less what the prefix cache holds. The performance model is the true step time (its
+regression at its best). One scaling step at a time: nothing moves while replicas are starting.
 
 Source: ai-dynamo/dynamo components/src/dynamo/planner/core/{throughput_scaling,load_scaling}.py,
 config/defaults.py (180 s, 5 s, sensitivity 0.8), perf_model/agg.py.
@@ -32,6 +32,7 @@ class DynamoParameters:
     max_sequences: int
     time_to_first_token_s: float | None
     inter_token_latency_s: float | None
+    step_token_budget: int = 8192
     throughput_interval_s: float = 180.0
     sensitivity: float = 0.8
     target_factor: float = 1.0
@@ -59,32 +60,62 @@ def step(
     return state, seen.bounded(max(state.floor, current + change))
 
 
-def engine_rate_per_s(parameters: DynamoParameters, prompt: float, output: float) -> float:
-    """Compute the request rate of one engine at the largest batch within the ITL target. [1/s]"""
-    target_s = parameters.inter_token_latency_s
-    context = prompt + output / 2
-    low, high = 1.0, float(min(parameters.max_sequences, parameters.kv_capacity_tokens / context))
-    high = max(low, high)
-    if target_s is not None:
-        limit_s = target_s * parameters.target_factor
-        if _step_s(parameters, high, prompt, output) > limit_s:
-            for _ in range(40):
-                middle = (low + high) / 2
-                if _step_s(parameters, middle, prompt, output) <= limit_s:
-                    low = middle
-                else:
-                    high = middle
-            high = low
-    batch = math.floor(high)
-    return batch / (output * _step_s(parameters, batch, prompt, output))
+def engine_rate_per_s(parameters: DynamoParameters, load: "_Load") -> float:
+    """
+    Compute the request rate of one engine at the largest batch within both targets. [1/s]
+
+    The batch is also bounded by slots, by the KV cache, and by prefill keeping up with decode:
+    prompt <= output x (token budget - batch).
+    """
+    most = min(
+        parameters.max_sequences,
+        max(1, math.floor(parameters.kv_capacity_tokens / (load.prompt + load.output / 2))),
+        max(1, math.floor(parameters.step_token_budget - load.prompt / load.output)),
+    )
+    low, high = 1, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _holds(parameters, middle, load) else (low, middle - 1)
+    return low / (load.output * _step_s(parameters, low, load))
 
 
-def _step_s(parameters: DynamoParameters, batch: float, prompt: float, output: float) -> float:
+def _holds(parameters: DynamoParameters, batch: int, load: "_Load") -> bool:
+    factor, time = parameters.target_factor, parameters.step_time
+    first, gap = parameters.time_to_first_token_s, parameters.inter_token_latency_s
+    step_s = _step_s(parameters, batch, load)
+    queued = batch * load.computed / load.output
+    first_s = (queued + load.computed) * time.prefill_token_s + step_s
+    return (gap is None or step_s <= factor * gap) and (first is None or first_s <= factor * first)
+
+
+def _step_s(parameters: DynamoParameters, batch: float, load: "_Load") -> float:
     return parameters.step_time.step_s(
         sequences=batch,
-        context_tokens=batch * (prompt + output / 2),
-        prefill_tokens=batch * prompt / output,
+        context_tokens=batch * (load.prompt + load.output / 2),
+        prefill_tokens=batch * load.computed / load.output,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """Mean lengths of the interval."""
+
+    prompt: float
+    output: float
+    hit_share: float = 0.0
+
+    @property
+    def computed(self) -> float:
+        """Prompt tokens that are not in the prefix cache. [tokens]"""
+        return self.prompt * (1 - self.hit_share)
+
+    @classmethod
+    def of(cls, seen: Observation) -> "_Load | None":
+        if seen.prompt_tokens is None or seen.output_tokens is None:
+            return None
+        return cls(
+            prompt=seen.prompt_tokens, output=seen.output_tokens, hit_share=seen.prefix_hit_share
+        )
 
 
 def _throughput(parameters: DynamoParameters, state: DynamoState, seen: Observation) -> DynamoState:
@@ -92,29 +123,27 @@ def _throughput(parameters: DynamoParameters, state: DynamoState, seen: Observat
     rate = seen.arrival_rate_per_s
     began_s = seen.now_s if state.interval_began_s is None else state.interval_began_s
     rates = state.rates_per_s if rate is None else (*state.rates_per_s, rate)
-    prompt, output = seen.prompt_tokens, seen.output_tokens
+    load = _Load.of(seen)
     due = seen.now_s - began_s >= parameters.throughput_interval_s
-    if not due or not rates or prompt is None or output is None:
+    if not due or not rates or load is None:
         return replace(state, interval_began_s=began_s, rates_per_s=rates)
     demand = sum(rates) / len(rates)
-    engine = engine_rate_per_s(parameters, prompt, output)
+    engine = engine_rate_per_s(parameters, load)
     return DynamoState(floor=max(1, math.ceil(demand / engine)), interval_began_s=seen.now_s)
 
 
 def _load_change(parameters: DynamoParameters, seen: Observation) -> int:
-    prompt, output = seen.prompt_tokens, seen.output_tokens
-    if not seen.samples or prompt is None or output is None:
+    load = _Load.of(seen)
+    if not seen.samples or load is None:
         return 0
-    engines = [_Engine.of(parameters, sample, prompt, output) for sample in seen.samples]
+    engines = [_Engine.of(parameters, sample, load) for sample in seen.samples]
     if all(engine.is_above_target(parameters) for engine in engines):
         return 1
     count = len(engines)
     if count < 2:
         return 0
     growth = count / (count - 1)
-    grown = [
-        _Engine.of(parameters, sample, prompt, output, growth=growth) for sample in seen.samples
-    ]
+    grown = [_Engine.of(parameters, sample, load, growth=growth) for sample in seen.samples]
     return -1 if all(engine.stays_below_target(parameters) for engine in grown) else 0
 
 
@@ -132,21 +161,21 @@ class _Engine:
         cls,
         parameters: DynamoParameters,
         sample: ReplicaSample,
-        prompt: float,
-        output: float,
+        load: _Load,
         *,
         growth: float = 1.0,
     ) -> "_Engine":
         running = growth * sample.running
         kv_tokens = growth * sample.kv_utilization * parameters.kv_capacity_tokens
-        prefill = running * prompt / output
+        prefill = running * load.computed / load.output
+        computed_share = 1 - load.hit_share
         time = parameters.step_time
         gap_s = time.step_s(
             sequences=max(1.0, running), context_tokens=kv_tokens, prefill_tokens=prefill
         )
         return cls(
-            queue_s=growth * sample.queued_tokens * time.prefill_token_s,
-            own_prefill_s=prompt * time.prefill_token_s + gap_s,
+            queue_s=growth * sample.queued_tokens * computed_share * time.prefill_token_s,
+            own_prefill_s=load.computed * time.prefill_token_s + gap_s,
             inter_token_latency_s=gap_s,
             kv_tokens=kv_tokens,
         )
@@ -174,6 +203,7 @@ def defaults(site: Site, target_factor: float = 1.0) -> DynamoParameters:
         step_time=site.step_time,
         kv_capacity_tokens=site.kv_capacity_tokens,
         max_sequences=site.replica.max_sequences,
+        step_token_budget=site.replica.step_token_budget,
         time_to_first_token_s=site.target_s(Metric.TIME_TO_FIRST_TOKEN),
         inter_token_latency_s=site.target_s(Metric.TIME_PER_OUTPUT_TOKEN)
         or site.target_s(Metric.INTER_TOKEN_LATENCY),

@@ -21,9 +21,9 @@ def peak(site: Site) -> StaticParameters:
 
 
 def tunings(site: Site) -> tuple[StaticParameters, ...]:
-    """Return counts from half the peak's to a third above it."""
+    """Return counts from a quarter of the peak's, since bursts need not be met whole, to above."""
     top = peak(site).replicas
-    shares = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.3)
+    shares = (0.25, 0.35, 0.45, 0.55, 0.65, 0.8, 1.0, 1.2)
     counts = sorted({_bounded(site, share * top) for share in shares})
     return tuple(StaticParameters(replicas=count) for count in counts)
 
