@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from fleetline.model.kinds import Array
 from fleetline.model.swing import TINY
 
-BISECTIONS: Final = 40
+BISECTIONS: Final = 28
+FAR_BELOW: Final = 8.0
+FAR_ABOVE: Final = 20.0
+"""Deviations, and units of the scale above them, beyond which a gamma distribution is 0 or 1 to ten
+digits (Chernoff's bound)."""
 LEAST_SKEWNESS: Final = 0.1
 """Skewness below which a gamma distribution is as good as a normal one."""
 FAR: Final = 60.0
@@ -37,11 +42,11 @@ class Latency:
 
     def attainment(self, target_s: Array | float) -> Array:
         """Share of requests at or below a target; shape (questions, points). 0..1"""
-        return np.asarray((self.weights * self._below(target_s)).sum(axis=-1))
+        return np.asarray(np.add.reduce(self.weights * self._below(target_s), axis=-1))
 
     def overall_mean_s(self) -> Array:
         """Mean over all requests; shape (questions, points). [s]"""
-        return np.asarray((self.weights * self.mean_s).sum(axis=-1))
+        return np.asarray(np.add.reduce(self.weights * self.mean_s, axis=-1))
 
     def third_s3(self) -> Array:
         """Third central moment; shape (questions, points, kinds). [s^3]"""
@@ -63,29 +68,39 @@ class Latency:
 
     def _below(self, target_s: Array | float) -> Array:
         signed = self.mean_s - self.shift_s
+        mirrored = signed < 0
         excess = np.maximum(np.abs(signed), TINY)
         variance = np.maximum(self.variance_s2, TINY * TINY)
         rate = excess / variance
-        mirrored = signed < 0
-        scaled = np.maximum(np.where(mirrored, -1.0, 1.0) * (target_s - self.shift_s), 0.0) * rate
-        below: Array = np.asarray(special.gammainc(excess * rate, scaled))
-        if mirrored.any():
-            below = np.where(mirrored, 1.0 - below, below)
-        if self.most_s is None:
-            return below
-        # Where the upper bound is near, beta instead of gamma: the same moments between bounds.
-        width = np.maximum(self.most_s - self.shift_s, 1.02 * excess)
-        near = np.broadcast_to((excess > NEAR * width) & ~mirrored, below.shape)
-        if not near.any():
-            return below
-        middle = np.broadcast_to(excess / width, below.shape)[near]
-        spread = np.broadcast_to(variance / (width * width), below.shape)[near]
-        part = np.broadcast_to((target_s - self.shift_s) / width, below.shape)[near]
-        total = middle * (1.0 - middle) / np.minimum(spread, 0.95 * middle * (1.0 - middle)) - 1.0
-        place = np.clip(part, 0.0, 1.0)
-        below = np.array(below)
-        below[near] = special.betainc(middle * total, (1.0 - middle) * total, place)
+        distance = target_s - self.shift_s
+        scaled = np.maximum(np.where(mirrored, -distance, distance), 0.0) * rate
+        shape = excess * rate
+        edge = FAR_BELOW * np.sqrt(shape)
+        above = scaled > shape
+        open_ = np.where(above, scaled - shape < edge + FAR_ABOVE, shape - scaled < edge)
+        open_ &= scaled > 0
+        near = None
+        if self.most_s is not None:
+            width = np.maximum(self.most_s - self.shift_s, 1.02 * excess)
+            near = (excess > NEAR * width) & ~mirrored
+            open_ &= ~near
+        below: Array = above.astype(np.float64)
+        full = np.broadcast_to(shape, below.shape)
+        below[open_] = special.gammainc(full[open_], scaled[open_])
+        below = np.where(mirrored, 1.0 - below, below)
+        if near is not None and near.any():
+            self._bounded(below, near, (excess / width, variance / width**2, distance / width))
         return below
+
+    @staticmethod
+    def _bounded(below: Array, near: NDArray[np.bool_], shares: tuple[Array, Array, Array]) -> None:
+        """Where the upper bound is near: beta instead of gamma, the same moments between bounds."""
+        near = np.broadcast_to(near, below.shape)
+        middle, spread, part = (np.broadcast_to(one, below.shape)[near] for one in shares)
+        apart = middle * (1.0 - middle)
+        total = apart / np.minimum(spread, 0.95 * apart) - 1.0
+        place = np.minimum(np.maximum(part, 0.0), 1.0)
+        below[near] = special.betainc(middle * total, (1.0 - middle) * total, place)
 
 
 def shifted(mean_s: Array, variance_s2: Array, third_s3: Array) -> Array:

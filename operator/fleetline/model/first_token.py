@@ -47,10 +47,12 @@ def service_s(lanes: Lanes, loop: Loop) -> Array:
 def busy_share(lanes: Lanes, loop: Loop) -> Array:
     """Probability that an arrival finds a step under way."""
     inside = loop.decoding + loop.arrival_rate_per_s * loop.own_prefill_s
-    regular = np.clip(1.0 + lanes.bursts * lanes.shared_stay / lanes.coupling, 0.0, 1.0)
+    regular = np.minimum(
+        np.maximum(1.0 + lanes.bursts * lanes.shared_stay / lanes.coupling, 0.0), 1.0
+    )
     idle = regular * np.exp(-inside) + (1.0 - regular) * np.maximum(1.0 - inside, 0.0)
     # A router that sees an idle replica takes it.
-    routed = np.clip(inside - 0.5, 0.0, 1.0)
+    routed = np.minimum(np.maximum(inside - 0.5, 0.0), 1.0)
     return lanes.coupling * (1.0 - idle) + (1.0 - lanes.coupling) * routed
 
 
@@ -87,9 +89,10 @@ def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
     """Wait of M/G/1 with service S, Pollaczek and Khinchine; second moment from E[S^3]."""
     service = service_s(lanes, loop)
     weighted = lanes.kinds.weights * service
-    first = weighted.sum(axis=-1)
+    first = np.add.reduce(weighted, axis=-1)
     weighted = weighted * service
-    square, cube = weighted.sum(axis=-1), (weighted * service).sum(axis=-1)
+    square = np.add.reduce(weighted, axis=-1)
+    cube = np.add.reduce(weighted * service, axis=-1)
     rate = loop.arrival_rate_per_s
     sources = 1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding)
     spare = np.maximum(1.0 - sources * rate * first, 1.0 - ALMOST_ONE)

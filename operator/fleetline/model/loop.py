@@ -16,7 +16,7 @@ import numpy as np
 
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.mixed_step import chunks, decode_parts_s, mean, prefill_parts_s
+from fleetline.model.mixed_step import Chunked, decode_parts_s, mean, prefill_parts_s
 from fleetline.model.swing import (
     LEAST_PULL,
     TINY,
@@ -148,23 +148,21 @@ def _loop(
     `outside`: how far the next request comes from outside rather than to a place that is free.
     `apart`: how far the number met, and relatively the prompts of a step, swing.
     """
+    met = np.maximum(met, 1.0)
     present = decoding if offered is None else offered
-    sequences = np.maximum(met, 1.0)
-    step_s, gap_s = decode_parts_s(lanes, sequences)
-    parts = chunks(lanes, decoding)
-    pieces = mean(lanes, parts)
-    own_s = pieces * step_s + np.maximum(lanes.work_s - pieces * gap_s, 0.0)
-    share = others_share(lanes, present, outside, (step_s, own_s))
-    arrivals = present / lanes.decode_steps * share
-    budget = np.maximum(lanes.step_token_budget - decoding, 1.0)
-    filled = np.clip(lanes.prompt_tokens / (pieces * budget), 1e-3, 1.0)
     if apart is None:
-        levels, brought = np.stack([sequences, sequences + 1.0]), arrivals
+        levels, center = np.array([met, met + 1.0]), 0
     else:
-        levels = np.maximum(np.stack([met - apart[0], met, met + apart[0]]), 1.0)
-        brought = arrivals * np.stack([1.0 - apart[1], np.ones_like(apart[1]), 1.0 + apart[1]])
+        levels, center = np.maximum(np.array([met - apart[0], met, met + apart[0]]), 1.0), 1
     steps_s, gaps_s = decode_parts_s(lanes, levels)
-    work = prefill_parts_s(lanes, gaps_s, brought, (parts, pieces, filled))
+    chunked = Chunked.of(lanes, decoding)
+    own_s = _own_s(lanes, chunked, (steps_s[center], gaps_s[center]))
+    share = others_share(lanes, present, outside, (steps_s[center], own_s))
+    arrivals = brought = present / lanes.decode_steps * share
+    if apart is not None:
+        fewer = arrivals * apart[1]
+        brought = np.array([arrivals - fewer, arrivals, arrivals + fewer])
+    work = prefill_parts_s(lanes, gaps_s, brought, chunked)
     whole_s = steps_s + work[0]
     slope_s = (whole_s[-1] - whole_s[0]) / np.maximum(levels[-1] - levels[0], 1.0)
     pick = _first if apart is None else middle
@@ -172,9 +170,8 @@ def _loop(
     extra_s, variance, some = (pick(one) for one in work)
     if apart is None:  # the swing of prompts is not in the levels yet
         slope_s = slope_s / np.maximum(1.0 - extra_s / mean_step_s, LEAST_PULL)
-    convoy_s = _convoy_s(lanes, (extra_s, mean_step_s, arrivals, filled))
-    chunk = mean(lanes, lanes.prefill_work_s**2 / parts)
-    square = (variance + filled * extra_s**2) / np.maximum(arrivals, TINY)
+    convoy_s = _convoy_s(lanes, (extra_s, mean_step_s, arrivals, chunked.filled))
+    square = (variance + chunked.filled * extra_s**2) / np.maximum(arrivals, TINY)
     return Loop(
         decoding=decoding,
         arrival_rate_per_s=decoding,
@@ -186,14 +183,31 @@ def _loop(
         extra_s=extra_s,
         extra_variance_s2=variance,
         others_share=share,
-        seen_square_s2=square * lanes.work_square_s2 / chunk,
+        seen_square_s2=square * lanes.work_square_s2 / chunked.square_s2,
         mixed_share=some,
         convoy_share=convoy_s / mean_step_s,
         prefill_utilization=decoding,
-        chunk_share=filled,
+        chunk_share=chunked.filled,
         own_prefill_s=own_s,
         loop_gain=decoding,
     )
+
+
+def _own_s(lanes: Lanes, chunked: Chunked, parts_s: tuple[Array, Array]) -> Array:
+    """Mean time of the steps that hold the own prompt. [s]"""
+    step_s, gap_s = parts_s
+    return chunked.pieces * step_s + np.maximum(lanes.work_s - chunked.pieces * gap_s, 0.0)
+
+
+def closed_pace(lanes: Lanes, decoding: Array) -> tuple[Array, Array]:
+    """Rate that a full batch serves, and the requests that are in prefill meanwhile."""
+    step_s, gap_s = decode_parts_s(lanes, np.maximum(decoding, 1.0))
+    chunked = Chunked.of(lanes, decoding)
+    own_s = _own_s(lanes, chunked, (step_s, gap_s))
+    share = others_share(lanes, decoding, 0.0, (step_s, own_s))
+    brought = decoding / lanes.decode_steps
+    rate = brought / (step_s + prefill_parts_s(lanes, gap_s, brought * share, chunked)[0])
+    return rate, rate * own_s
 
 
 def _first(levels: Array) -> Array:
@@ -230,7 +244,8 @@ def others_share(
     brought = present / lanes.decode_steps
     inside = present + brought * own_s / (step_s + brought * lanes.work_s)
     uneven = (1.0 - lanes.coupling) * LEVELS / np.maximum(inside, LEVELS)
-    return np.clip((inside + outside + uneven - 1.0) / np.maximum(inside, TINY), 0.0, 1.0)
+    share = (inside + outside + uneven - 1.0) / np.maximum(inside, TINY)
+    return np.minimum(np.maximum(share, 0.0), 1.0)
 
 
 def _with_rate(lanes: Lanes, loop: Loop, rate: Array, ratio: Array) -> Loop:

@@ -1,5 +1,8 @@
 """What a step that decodes and prefills takes, on arrays: reading, arithmetic, and what hides."""
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 from scipy import special
 
@@ -34,8 +37,33 @@ def chunks(lanes: Lanes, decoding: Array) -> Array:
     return np.ceil(lanes.kinds.prompt_tokens / budget)
 
 
+@dataclass(frozen=True, slots=True)
+class Chunked:
+    """How prompts are cut into the token budgets of steps, shape (questions, points)."""
+
+    pieces: Array
+    """Mean number of chunks of a prompt."""
+    filled: Array
+    """How far one chunk fills the budget. 0..1"""
+    square_s2: Array
+    """Mean square of a prompt's work over its chunks. [s^2]"""
+
+    @classmethod
+    def of(cls, lanes: Lanes, decoding: Array) -> Self:
+        """Cut them when `decoding` sequences take a token each."""
+        budget = np.maximum(lanes.step_token_budget - decoding, 1.0)
+        parts = np.ceil(lanes.kinds.prompt_tokens / budget[..., np.newaxis])
+        pieces = mean(lanes, parts)
+        filled = lanes.prompt_tokens / (pieces * budget)
+        return cls(
+            pieces=pieces,
+            filled=np.minimum(np.maximum(filled, 1e-3), 1.0),
+            square_s2=mean(lanes, lanes.prefill_work_s**2 / parts),
+        )
+
+
 def prefill_parts_s(
-    lanes: Lanes, gap_s: Array, arrivals: Array, chunked: tuple[Array, Array, Array]
+    lanes: Lanes, gap_s: Array, arrivals: Array, chunked: Chunked
 ) -> tuple[Array, Array, Array]:
     """
     Mean and variance of what prefill adds to a step, and the share of steps that hold some.
@@ -44,18 +72,20 @@ def prefill_parts_s(
     A chunk that fills the budget leaves no room for a second: with filled share f the probability
     of none is (1 - f a)^(1/f), between exp(-a) for small prompts and 1 - a for full steps.
     """
-    parts, pieces, filled = chunked
-    works = lanes.prefill_work_s
-    room = np.maximum(1.0 - filled * arrivals * pieces, TINY)
+    filled = chunked.filled
+    room = np.maximum(1.0 - filled * arrivals * chunked.pieces, TINY)
     some = np.maximum(-np.expm1(np.log(room) / filled), TINY)
     total = arrivals * lanes.work_s
-    whole = mean(lanes, works * works / parts)
-    square = arrivals * whole + (1.0 - filled) * total * total
+    square = arrivals * chunked.square_s2 + (1.0 - filled) * total * total
     average = np.maximum(total / some, TINY)
     spread = np.maximum(square / some - average * average, 0.0)
-    shape = np.clip(average * average / (spread + TINY * TINY), BLUNTEST, SHARPEST)
+    shape = np.minimum(np.maximum(average * average / (spread + TINY * TINY), BLUNTEST), SHARPEST)
     hidden = gap_s * shape / average
-    beyond, above, twice = (special.gammaincc(shape + power, hidden) for power in (0, 1, 2))
+    # Q(a + 1, x) = Q(a, x) + x^a e^-x / Gamma(a + 1)
+    beyond = special.gammaincc(shape, hidden)
+    term = np.exp(special.xlogy(shape, hidden) - hidden - special.gammaln(shape + 1.0))
+    above = beyond + term
+    twice = above + term * hidden / (shape + 1.0)
     extra = some * np.maximum(average * above - gap_s * beyond, 0.0)
     second = average * average * (1.0 + 1.0 / shape) * twice
     square = some * (second - 2.0 * gap_s * average * above + gap_s * gap_s * beyond)
@@ -64,4 +94,4 @@ def prefill_parts_s(
 
 def mean(lanes: Lanes, values: Array) -> Array:
     """Mean over kinds of requests, the last axis."""
-    return np.asarray((lanes.kinds.weights * values).sum(axis=-1))
+    return np.asarray(np.add.reduce(lanes.kinds.weights * values, axis=-1))

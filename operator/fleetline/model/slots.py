@@ -14,7 +14,7 @@ from scipy import special
 from fleetline.model.first_token import Wait, service_s
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import ALMOST_ONE, LEVELS, Loop, closed_loop
+from fleetline.model.loop import ALMOST_ONE, LEVELS, Loop, closed_loop, closed_pace
 from fleetline.model.mixed_step import mean
 from fleetline.model.swing import TINY
 
@@ -57,8 +57,9 @@ def saturated(lanes: Lanes) -> Loop:
     most = np.minimum(limit, prefill_limit(lanes))
     decoding = most
     for _ in range(ROUNDS):
-        loop = closed_loop(lanes, decoding)
-        decoding = 0.5 * (decoding + np.clip(limit - in_prefill(loop), 0.05 * most, most))
+        _, prefilling = closed_pace(lanes, decoding)
+        free = np.minimum(np.maximum(limit - prefilling, 0.05 * most), most)
+        decoding = 0.5 * (decoding + free)
     loop = closed_loop(lanes, decoding)
     # However many wait, prompts cannot pass faster than steps full of them.
     served = 1.0 / mean(lanes, service_s(lanes, loop))

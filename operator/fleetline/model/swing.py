@@ -70,7 +70,8 @@ def variance_ratio(lanes: Lanes, stay_s: Array, held: Array | None = None) -> Ar
         return np.asarray(np.maximum(1.0 / lanes.replicas + lanes.bursts * together, 0.0))
     square = 1.0 + 2.0 * held + held * held * lanes.work_square_s2 / lanes.work_s**2
     alone = 0.5 * (1.0 + square) / lanes.replicas
-    return np.clip(alone + lanes.bursts * together * (1.0 + held) ** 2, 0.0, MOST_RATIO)
+    ratio = alone + lanes.bursts * together * (1.0 + held) ** 2
+    return np.minimum(np.maximum(ratio, 0.0), MOST_RATIO)
 
 
 def spread_requests2(decoding: Array, ratio: Array, pull: Array) -> Array:
