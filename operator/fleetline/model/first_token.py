@@ -16,7 +16,7 @@ import numpy as np
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
 from fleetline.model.loop import ALMOST_ONE, MOST_BUSY, Loop
-from fleetline.model.mixed_step import chunks
+from fleetline.model.mixed_step import chunks, mean
 from fleetline.model.swing import BURST_S, TINY
 
 
@@ -80,7 +80,7 @@ def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
         variance_s2=busy * third / (3.0 * average) - rest * rest + count * square,
     )
     burst = np.maximum(square + (lanes.dispersion - 1.0) * (lanes.work_s * seen) ** 2, 0.0)
-    sources = 1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding)
+    sources = _from_outside(lanes, loop)
     busy_share_of_step = np.minimum(loop.extra_s / average, ALMOST_ONE)
     return wait, sources * rate * burst / (2.0 * (1.0 - sources * busy_share_of_step))
 
@@ -94,7 +94,7 @@ def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
     square = np.add.reduce(weighted, axis=-1)
     cube = np.add.reduce(weighted * service, axis=-1)
     rate = loop.arrival_rate_per_s
-    sources = 1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding)
+    sources = _from_outside(lanes, loop)
     spare = np.maximum(1.0 - sources * rate * first, 1.0 - ALMOST_ONE)
     burst = np.maximum(square + lanes.bursts * first * first, 0.0)
     usual = sources * rate * burst / (2.0 * spare)
@@ -103,6 +103,21 @@ def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
     average = sources * rate * burst / (2.0 * spare)
     tail = sources * rate * cube / (3.0 * spare) * burst / square
     return Wait(mean_s=average, variance_s2=average * average + tail)
+
+
+def _from_outside(lanes: Lanes, loop: Loop) -> Array:
+    """
+    Share of the load of the prefill server that comes whatever it does.
+
+    Many replicas behind one router get a request when one has left, so in steps, not in time: fewer
+    come while a step is long, and one of all places is waiting itself.
+    """
+    budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)
+    by_step = loop.mean_step_s * lanes.prompt_tokens / budget
+    by_time = mean(lanes, service_s(lanes, loop))
+    paced = np.minimum(by_step / np.maximum(by_time, TINY), 1.0)
+    share = lanes.coupling + (1.0 - lanes.coupling) * paced
+    return share * (1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding))
 
 
 def _crowd(lanes: Lanes, rate: Array, first: Array, square: Array) -> Array:
