@@ -1,6 +1,8 @@
 """When a status is written: structure at once, numbers only if they stay off."""
 
-from fleetline.adapters.settling import Difference, difference, merge_patch
+import pytest
+
+from fleetline.adapters.settling import NO_DRIFT, Difference, difference, merge_patch
 
 TOLD = {
     "currentReplicas": 3,
@@ -32,6 +34,21 @@ def test_far_numbers_are_told_apart_from_structure() -> None:
     far = {"arrivalRequestsPerSecond": "9.0", "runningRequests": "50"}
 
     assert difference(TOLD, changed(workload=far)) is Difference.NUMBERS
+
+
+@pytest.mark.parametrize(
+    ("period_s", "turns"), [(15.0, 9), (1.0, 121), (60.0, 8)], ids=["usual", "fast", "slow"]
+)
+def test_numbers_are_due_after_eight_turns_and_two_minutes(period_s: float, turns: int) -> None:
+    drift, now_s = NO_DRIFT, 1000.0
+    due = []
+    for turn in range(turns):
+        now_s = 1000.0 + turn * period_s
+        drift = drift.after(Difference.NUMBERS, now_s)
+        due.append(drift.is_due(now_s))
+
+    assert due == [False] * (turns - 1) + [True]
+    assert not drift.after(Difference.NONE, now_s).is_due(now_s)
 
 
 def test_the_time_of_the_last_metrics_alone_is_not_written() -> None:

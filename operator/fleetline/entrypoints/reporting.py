@@ -13,7 +13,7 @@ from fleetline.adapters.conditions import Trouble
 from fleetline.adapters.events import NORMAL, WARNING, EventWriter
 from fleetline.adapters.kubernetes import FIELD_MANAGER
 from fleetline.adapters.metrics import OwnMetrics
-from fleetline.adapters.settling import PERSISTENT_TURNS, Difference, difference, merge_patch
+from fleetline.adapters.settling import NO_DRIFT, Difference, Drift, difference, merge_patch
 from fleetline.adapters.snapshot import FLEETS
 from fleetline.control.ports import Observations
 from fleetline.control.turn import Turn
@@ -44,8 +44,7 @@ class _Told:
     versions: tuple[str, ...] = ()
     """Resource versions with which that status is the last that we know: of the list in which it
     was not there yet, and of the object that the write made."""
-    turns_off: int = 0
-    """Turns in a row in which the numbers were not those of `status`."""
+    drift: Drift = NO_DRIFT
     line: str = ""
 
 
@@ -81,18 +80,19 @@ class Reporter:
         old = self.status_of(body)
         if told is None or told.line != line:
             LOGGER.info(line)
-        differs = difference(old, status)
-        off = 0 if differs is Difference.NONE else 1 + (0 if told is None else told.turns_off)
-        versions = () if told is None else told.versions
-        self._told[uid] = _Told(old, versions, off, line)
-        if differs is Difference.NONE or (differs is Difference.NUMBERS and off < PERSISTENT_TURNS):
+        differs, now_s = difference(old, status), asyncio.get_running_loop().time()
+        before = told or _Told(old)
+        drift = before.drift.after(differs, now_s)
+        self._told[uid] = _Told(old, before.versions, drift, line)
+        waits = differs is Difference.NUMBERS and not drift.is_due(now_s)
+        if differs is Difference.NONE or waits:
             return
         written = await self._patch(metadata, old, status)
         if written is not None:
             self._note_dropped(status, written.get("status") or {})
             made = written.get("metadata") or {}
             versions = tuple(str(one.get("resourceVersion")) for one in (metadata, made))
-            self._told[uid] = _Told(status, versions, 0, line)
+            self._told[uid] = _Told(status, versions, line=line)
             await self._tell_flips(metadata, old, status)
 
     async def tell_scaled(self, turn: Turn) -> None:
