@@ -55,6 +55,7 @@ class FakePrometheus:
     async def __aenter__(self) -> Self:
         application = web.Application()
         application.router.add_route("*", "/api/v1/query", self._answer)
+        application.router.add_route("*", "/api/v1/label/__name__/values", self._names)
         await self._listen(application, 0)
         return self
 
@@ -71,6 +72,7 @@ class FakePrometheus:
         """Listen again where it listened."""
         application = web.Application()
         application.router.add_route("*", "/api/v1/query", self._answer)
+        application.router.add_route("*", "/api/v1/label/__name__/values", self._names)
         await self._listen(application, int(self.url.rpartition(":")[2]))
 
     async def _listen(self, application: web.Application, port: int) -> None:
@@ -87,6 +89,13 @@ class FakePrometheus:
         query = (await request.post()).get("query") or request.query["query"]
         date = email.utils.formatdate(time.time() + self.clock_ahead_s, usegmt=True)
         return web.json_response(self.body(str(query)), headers={"Date": date})
+
+    async def _names(self, request: web.Request) -> web.StreamResponse:
+        self.requests += 1
+        if self.fault is not None:
+            return await self.fault(request)
+        assert "__name__=~" in request.query["match[]"]
+        return web.json_response({"status": "success", "data": list(NAMES)})
 
     def body(self, query: str) -> dict[str, Any]:
         """Answer of Prometheus' query API."""

@@ -72,6 +72,7 @@ class EngineMetrics:
         period_s: float,
         scrape_interval_s: float,
         clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
         namespace_label: str = "namespace",
         pod_label: str = "pod",
     ) -> None:
@@ -86,10 +87,14 @@ class EngineMetrics:
             Time between turns. [s]
         scrape_interval_s
             To assume until it was read from Prometheus. [s]
+        clock, ticks
+            Unix time, and a clock that never goes back. [s]
         """
         self._prometheus = prometheus
         self._pods_of = pods_of
-        self._seldom = Seldom(prometheus, period_s=period_s, scrape_interval_s=scrape_interval_s)
+        self._seldom = Seldom(
+            prometheus, period_s=period_s, scrape_interval_s=scrape_interval_s, clock=ticks
+        )
         self._standstill = Standstill()
         self._clock = clock
         self._labels = (namespace_label, pod_label)
@@ -196,10 +201,11 @@ class EngineMetrics:
                 lambda found: rows.add_gateways(found, scope),
             ),
             ask(
-                standstill(scope, names),
+                standstill(scope, names, self._standstill.suspects),
                 lambda found: self._standstill.note(found, scope, now_s=self._clock()),
             ),
         )
+        self._standstill.compare(rows.by_pod.get(GAUGES, {}))
         lengths = await self._seldom.lengths(scope)
         rows.add_buckets(lengths.rows, scope, LENGTHS)
         return rows, tuple(text for texts in warnings for text in texts)

@@ -6,9 +6,12 @@ Warnings, which the library drops, are kept: an answer with warnings is a partia
 """
 
 import asyncio
+import functools
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -34,6 +37,16 @@ class Answer:
     """Samples that were no finite numbers: known to be there, of unknown value."""
     warnings: tuple[str, ...] = ()
     """Whatever Prometheus said about missing data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A part of the past, and how far apart its moments are; a moment if it has no length."""
+
+    start_s: float
+    """Unix time. [s]"""
+    end_s: float
+    step_s: float = 15.0
 
 
 class Prometheus:
@@ -106,13 +119,49 @@ class Prometheus:
         take([row for entry in result if (row := read_row(entry)) is not None])
         return warnings
 
-    async def raw(self, promql: str, take: Take | None = None) -> tuple[list[Any], tuple[str, ...]]:
-        """Ask for any vector or matrix: its entries as sent, and the warnings."""
+    async def names(self, selector: str) -> frozenset[str]:
+        """
+        Ask which metric names have series that match: the index tells, no sample is touched.
+
+        Where a proxy answers queries only, the series are counted, which is slow for thousands.
+
+        Raises
+        ------
+        PrometheusError
+            If there is no well-formed success within the deadline.
+        """
+
+        def ask(connection: PrometheusConnect) -> Any:
+            return connection.get_label_values("__name__", params={"match[]": selector})
+
+        try:
+            result, _ = await self._exchange(ask, lists=True)
+        except PrometheusError as error:
+            if error.failure not in (Failure.BAD_RESPONSE, Failure.QUERY_ERROR):
+                raise
+            answer = await self.query(f"count by (__name__) ({selector})")
+            return frozenset(row.labels.get("__name__", "") for row in answer.rows)
+        return frozenset(name for name in result if isinstance(name, str))
+
+    async def raw(
+        self, promql: str, take: Take | None = None, *, span: Span | None = None
+    ) -> tuple[list[Any], tuple[str, ...]]:
+        """Ask for any vector or matrix, now or in the past: its entries as sent, and warnings."""
+        return await self._exchange(functools.partial(_query, promql=promql, span=span), take)
+
+    async def _exchange(
+        self,
+        ask: Callable[[PrometheusConnect], Any],
+        take: Take | None = None,
+        *,
+        lists: bool = False,
+    ) -> tuple[list[Any], tuple[str, ...]]:
         self.queries += 1
         loop = asyncio.get_running_loop()
+        work = functools.partial(self._ask, ask, take, lists)
         try:
             async with self._slots, asyncio.timeout(self._deadline_s):
-                result, exchange = await loop.run_in_executor(self._pool, self._ask, promql, take)
+                result, exchange = await loop.run_in_executor(self._pool, work)
         except TimeoutError:
             raise PrometheusError(
                 Failure.UNREACHABLE,
@@ -124,23 +173,34 @@ class Prometheus:
             raise PrometheusError(Failure.BAD_RESPONSE, "answer must be a list of series")
         return result, exchange.warnings
 
-    def _ask(self, promql: str, take: Take | None) -> tuple[Any, Exchange]:
+    def _ask(
+        self,
+        ask: Callable[[PrometheusConnect], Any],
+        take: Take | None,
+        lists: bool,  # noqa: FBT001 - of a partial
+    ) -> tuple[Any, Exchange]:
         """Send one query (in a thread); after a 401 once more with the token as it is now."""
         try:
-            return self._send(promql, take)
+            return self._send(ask, take, lists=lists)
         except PrometheusError as error:
             if error.failure is not Failure.UNAUTHORIZED or self._token_file is None:
                 raise
-            return self._send(promql, take)
+            return self._send(ask, take, lists=lists)
 
-    def _send(self, promql: str, take: Take | None) -> tuple[Any, Exchange]:
+    def _send(
+        self, ask: Callable[[PrometheusConnect], Any], take: Take | None, *, lists: bool
+    ) -> tuple[Any, Exchange]:
         with Shell(
-            token=self._token(), ca_file=self._ca_file, deadline_s=self._deadline_s, take=take
+            token=self._token(),
+            ca_file=self._ca_file,
+            deadline_s=self._deadline_s,
+            take=take,
+            lists=lists,
         ) as session:
             connection = PrometheusConnect(
                 url=self._url, session=session, retry=urllib3.Retry(0, redirect=0), method="POST"
             )
-            return connection.custom_query(promql), session.exchange
+            return ask(connection), session.exchange
 
     def _token(self) -> str | None:
         if self._token_file is None:
@@ -152,3 +212,13 @@ class Prometheus:
             raise PrometheusError(
                 Failure.UNAUTHORIZED, f"cannot read the Prometheus token: {error.strerror}"
             ) from None
+
+
+def _query(connection: PrometheusConnect, *, promql: str, span: Span | None) -> Any:
+    """Ask about now, a moment, or a part of the past."""
+    if span is None:
+        return connection.custom_query(promql)
+    if span.end_s <= span.start_s:
+        return connection.custom_query(promql, params={"time": span.start_s})
+    start, end = (datetime.fromtimestamp(at_s, UTC) for at_s in (span.start_s, span.end_s))
+    return connection.custom_query_range(promql, start, end, f"{span.step_s:g}s")

@@ -72,7 +72,20 @@ class Shell(requests.Session):
         ca_file: str | None,
         deadline_s: float,
         take: Take | None = None,
+        lists: bool = False,
     ) -> None:
+        """
+        Prepare one request.
+
+        Parameters
+        ----------
+        token, ca_file, deadline_s
+            Who asks, whom it trusts, and how long it waits. [s]
+        take
+            Where rows go while they come; None: they are in the answer.
+        lists
+            Whether the answer is a list of names, not samples.
+        """
         super().__init__()
         self.trust_env = False
         self.verify = ca_file or True
@@ -82,6 +95,7 @@ class Shell(requests.Session):
             self.headers["Authorization"] = f"Bearer {token}"
         self._deadline_s = deadline_s
         self._take = take
+        self._lists = lists
         self.exchange = Exchange()
 
     def request(self, method: Any, url: Any, *_: Any, **options: Any) -> requests.Response:
@@ -99,7 +113,7 @@ class Shell(requests.Session):
             content = _read(response, ends_s, SampleStream(take))
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             raise PrometheusError(Failure.UNREACHABLE, _cause(error)) from None
-        answer = _checked(response, content)
+        answer = _checked(response, content, lists=self._lists)
         self.exchange = Exchange(_warnings(answer), _server_time_s(response))
         return _Parsed(response, answer)
 
@@ -124,7 +138,7 @@ def _read(response: requests.Response, ends_s: float, stream: SampleStream) -> b
     return stream.rest()
 
 
-def _checked(response: requests.Response, content: bytes) -> dict[str, Any]:
+def _checked(response: requests.Response, content: bytes, *, lists: bool) -> dict[str, Any]:
     """Return the answer of a success; raise for everything else."""
     status = response.status_code
     if status in (401, 403):
@@ -147,7 +161,8 @@ def _checked(response: requests.Response, content: bytes) -> dict[str, Any]:
         failure = Failure.UNREACHABLE if status in (429, 502, 503, 504) else Failure.QUERY_ERROR
         raise PrometheusError(failure, f"cannot query Prometheus: status {status}, {kind}")
     data = answer.get("data")
-    if not isinstance(data, dict) or "result" not in data:
+    sound = isinstance(data, list) if lists else isinstance(data, dict) and "result" in data
+    if not sound:
         raise PrometheusError(Failure.BAD_RESPONSE, "cannot query Prometheus: no result in answer")
     return answer
 

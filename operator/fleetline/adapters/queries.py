@@ -67,8 +67,21 @@ def escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
+def of_pods(scope: Scope, selector: str, pods: Collection[str] | None) -> str:
+    """Narrow a selector to some pods, unless they are too many to be named."""
+    if pods is None or len(pods) > MOST_PODS:
+        return selector
+    names = escaped("|".join(re.escape(pod) for pod in sorted(pods)))
+    return f'{selector.removesuffix("}")}, {scope.pod_label}=~"{names}"}}'
+
+
 def existing_names(scope: Scope) -> str:
     """Ask which of all candidate names exist in the fleets' namespaces."""
+    return f"count by (__name__) ({candidate_series(scope)})"
+
+
+def candidate_series(scope: Scope) -> str:
+    """Select the series of all candidate names."""
     names = {
         question.scraped_name(candidate)
         for question in questions().values()
@@ -76,7 +89,7 @@ def existing_names(scope: Scope) -> str:
     }
     selector = scope.selector("").removeprefix("{")
     pattern = "|".join(sorted(re.escape(name) for name in names))
-    return f'count by (__name__) ({{__name__=~"{escaped(pattern)}", {selector})'
+    return f'{{__name__=~"{escaped(pattern)}", {selector}'
 
 
 def names_of(quantity: Quantity) -> tuple[str, ...]:
@@ -136,10 +149,7 @@ def young_completions(
         return ""
     arms = []
     for question, one in _present((Quantity.COMPLETIONS,), existing):
-        selector = scope.selector(one.name)
-        if pods is not None and len(pods) <= MOST_PODS:
-            names = escaped("|".join(re.escape(pod) for pod in sorted(pods)))
-            selector = f'{selector.removesuffix("}")}, {scope.pod_label}=~"{names}"}}'
+        selector = of_pods(scope, scope.selector(one.name), pods)
         now = _per_pod(scope, question, selector)
         before = _per_pod(scope, question, f"{selector} offset {_seconds(scope.window_s)}")
         arms.append(_tagged(f"({now}) unless ({before})", question, one))

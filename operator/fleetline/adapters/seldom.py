@@ -1,8 +1,9 @@
 """What Prometheus is asked less often than every turn: names, length histograms, the interval."""
 
-import asyncio
 import itertools
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetline.adapters import queries
@@ -20,6 +21,9 @@ KNOWN_NAMES_PERIOD_S: Final = 600.0
 
 LENGTHS_PERIOD_S: Final = 300.0
 INTERVAL_PERIOD_S: Final = 600.0
+MOST_NAMESPACES: Final = 20
+"""Namespaces that are named in an address; beyond them names of all namespaces are asked for."""
+
 SCRAPES_PER_WINDOW: Final = 4.0
 """A rate needs two samples; four survive a lost scrape and a jitter."""
 
@@ -43,9 +47,15 @@ class Seldom:
     """Asks now and then, remembers in between."""
 
     def __init__(
-        self, prometheus: Prometheus, *, period_s: float, scrape_interval_s: float
+        self,
+        prometheus: Prometheus,
+        *,
+        period_s: float,
+        scrape_interval_s: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Ask `prometheus`; until it is read, the scrape interval is assumed. [s]"""
+        self._clock = clock
         self._prometheus = prometheus
         self._period_s = period_s
         self._interval_s = scrape_interval_s
@@ -66,18 +76,19 @@ class Seldom:
 
     async def read_names(self, scope: Scope) -> None:
         """Read which names exist; while there are none, at every turn."""
-        known, now_s = self._known, asyncio.get_running_loop().time()
+        known, now_s = self._known, self._clock()
         period_s = NAMES_PERIOD_S if self.something_is_missing else KNOWN_NAMES_PERIOD_S
         fresh = known.names_s is not None and now_s - known.names_s < period_s
         if fresh and known.names:
             return
-        answer = await self._prometheus.query(queries.existing_names(scope))
-        known.names = frozenset(row.labels.get("__name__", "") for row in answer.rows)
+        wide = len(scope.namespaces) > MOST_NAMESPACES  # the selector is part of an address
+        asked = replace(scope, namespaces=()) if wide else scope
+        known.names = await self._prometheus.names(queries.candidate_series(asked))
         known.names_s = now_s
 
     async def lengths(self, scope: Scope) -> Answer:
         """Read length histograms; they are good to have, never needed."""
-        known, now_s = self._known, asyncio.get_running_loop().time()
+        known, now_s = self._known, self._clock()
         due = known.lengths_s is None or now_s - known.lengths_s >= LENGTHS_PERIOD_S
         query = queries.length_buckets(scope, known.names)
         if query and (due or known.lengths is None or not known.lengths.rows):
@@ -90,7 +101,7 @@ class Seldom:
 
     async def read_interval(self, scope: Scope, rows: Rows) -> None:
         """Read the scrape interval off the time stamps of a few series."""
-        known, now_s = self._known, asyncio.get_running_loop().time()
+        known, now_s = self._known, self._clock()
         if known.interval_at_s is not None and now_s - known.interval_at_s < INTERVAL_PERIOD_S:
             return
         pods = list(itertools.islice(rows.by_pod.get(GAUGES, ()), SAMPLED_PODS))

@@ -6,16 +6,19 @@ Pods whose metrics cannot be believed: an exporter that hangs shows the same pag
     old     the newest sample is older than three scrapes (pushed, or with a time stamp of its own)
 
 An idle engine is told from a frozen one by that: its gauges are zero and its process still runs.
-One query names the pods, none in the usual case. After a thaw a counter jumps by all that happened
+One query names the pods, none in the usual case. What stands still is asked only about pods that
+are busy and whose gauges are what they were at the last look: of 20,000 pods the counters alone
+would take Prometheus seconds. After a thaw a counter jumps by all that happened
 meanwhile, so a pod is believed again only after a whole window of rates.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from fleetline.adapters.engine_metrics import Quantity, questions
+from fleetline.adapters.observations import Model, Place
 from fleetline.adapters.prometheus import Row
-from fleetline.adapters.queries import TAG, Scope
+from fleetline.adapters.queries import TAG, Scope, of_pods
 from fleetline.control.evidence import STALE_S
 
 STEPWISE: Final = (
@@ -25,6 +28,9 @@ STEPWISE: Final = (
     "sglang:inter_token_latency_seconds_count",
 )
 """Counters that move with every step of a busy engine; the others' move when a request ends."""
+
+INSIDE: Final = (f"{Quantity.RUNNING}/", f"{Quantity.WAITING}/")
+"""How the tags of rows begin that tell of requests inside."""
 
 CPU: Final = "process_cpu_seconds_total"
 """Python's and Go's Prometheus clients show it; every scrape costs a little of it."""
@@ -38,7 +44,21 @@ class Standstill:
 
     def __init__(self) -> None:
         """Know none yet."""
-        self._until_s: dict[tuple[str, str], float] = {}
+        self._until_s: dict[Place, float] = {}
+        self._busy: dict[Place, tuple[float, ...]] = {}
+        """Gauges of the busy pods at the last look."""
+        self.suspects: frozenset[str] = frozenset()
+        """Busy pods that show what they showed at the look before."""
+
+    def compare(self, gauges: Mapping[Place, Sequence[tuple[str, Model, float]]]) -> None:
+        """Look at the gauges of all pods."""
+        busy: dict[Place, tuple[float, ...]] = {}
+        for place, shown in gauges.items():
+            if any(value > 0 and tag.startswith(INSIDE) for tag, _, value in shown):
+                busy[place] = tuple(value for _, _, value in shown)
+        same = (place for place, values in busy.items() if self._busy.get(place) == values)
+        self.suspects = frozenset(pod for _, pod in same)
+        self._busy = busy
 
     def note(self, rows: Iterable[Row], scope: Scope, *, now_s: float) -> None:
         """Take the answer to `standstill` at a moment."""
@@ -52,19 +72,26 @@ class Standstill:
         return frozenset(pod for pod in pods if (namespace, pod) in self._until_s)
 
 
-def standstill(scope: Scope, existing: frozenset[str]) -> str:
-    """Ask for the pods that are still, dead or old; empty if nothing shows running requests."""
+def standstill(
+    scope: Scope, existing: frozenset[str], suspects: Collection[str] | None = None
+) -> str:
+    """
+    Ask for the pods that are still, dead or old; empty if nothing shows running requests.
+
+    Only `suspects` may be still; None: any.
+    """
     running = _selectors(scope, Quantity.RUNNING, existing)
     if not running:
         return ""
     by = f"{scope.namespace_label}, {scope.pod_label}"
-    stepwise = [scope.selector(name) for name in STEPWISE if name in existing]
-    arms = [
-        *([_still(scope, existing, by, stepwise, scope.window_s / 2)] if stepwise else []),
-        _still(scope, existing, by, [], scope.window_s, unless=stepwise),
-        _dead(scope, by, running),
-        _old(scope, by, running),
-    ]
+    arms = [_dead(scope, by, running), _old(scope, by, running)]
+    if suspects is None or suspects:
+        stepwise = [
+            of_pods(scope, scope.selector(name), suspects) for name in STEPWISE if name in existing
+        ]
+        if stepwise:
+            arms.append(_still(scope, existing, by, stepwise, scope.window_s / 2, pods=suspects))
+        arms.append(_still(scope, existing, by, [], scope.window_s, unless=stepwise, pods=suspects))
     tagged = [f'label_replace({arm}, "{TAG}", "standstill", "", "")' for arm in arms]
     return " or ".join(tagged)
 
@@ -77,13 +104,14 @@ def _still(
     over_s: float,
     *,
     unless: Sequence[str] = (),
+    pods: Collection[str] | None = None,
 ) -> str:
     """Busy pods of which nothing moved over a time; only those (not) having `stepwise` counters."""
     gauges = [
-        *_selectors(scope, Quantity.RUNNING, existing),
-        *_selectors(scope, Quantity.WAITING, existing),
+        *_selectors(scope, Quantity.RUNNING, existing, pods),
+        *_selectors(scope, Quantity.WAITING, existing, pods),
     ]
-    moving = [*gauges, *_selectors(scope, Quantity.COMPLETIONS, existing), *stepwise]
+    moving = [*gauges, *_selectors(scope, Quantity.COMPLETIONS, existing, pods), *stepwise]
     span = f"[{round(over_s * 1000)}ms]"
     busy = " or ".join(f"max by ({by}) ({one}) > 0" for one in gauges)
     moved = " or ".join(f"max by ({by}) (changes({one}{span})) > 0" for one in moving)
@@ -112,10 +140,15 @@ def _old(scope: Scope, by: str, running: Sequence[str]) -> str:
     return f"({ages}) > {oldest_s:g}"
 
 
-def _selectors(scope: Scope, quantity: Quantity, existing: frozenset[str]) -> list[str]:
+def _selectors(
+    scope: Scope,
+    quantity: Quantity,
+    existing: frozenset[str],
+    pods: Collection[str] | None = None,
+) -> list[str]:
     question = questions()[quantity]
     return [
-        scope.selector(one.name, one.labels)
+        of_pods(scope, scope.selector(one.name, one.labels), pods)
         for one in question.candidates
         if question.scraped_name(one) in existing
     ]
