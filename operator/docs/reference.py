@@ -58,6 +58,13 @@ server 0.8 of that, a query of Prometheus half. With `--leader-elect`, the envir
 from its values.
 """
 
+PARTS = {
+    "replay policy": "one entry of `policies`",
+    "backtest side": "`ran` and `fleetline`",
+    "backtest window": "one entry of `timeline`, and columns of `--output csv`",
+}
+"""Keys inside the answer of a command, and where they stand."""
+
 UNITS = (
     ("_requests_per_second", "requests/s"),
     ("_per_round", "queries"),
@@ -117,7 +124,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
     for key, rows in RESULTS["keys"].items():
         if key.split()[0] == name:
             kind = "columns that are added" if name == "predict" else "keys of `--output json`"
-            of = "; one entry of `policies`" if key != name else ""
+            of = f"; {PARTS[key]}" if key in PARTS else ""
             yield f"{kind.capitalize()}{of}:\n"
             yield from table(("key", "meaning"), ((f"`{k}`", v) for k, v in rows.items()))
 
@@ -209,7 +216,8 @@ def _metrics() -> Iterator[str]:
     rows = []
     for collector in registry._collector_to_names:  # noqa: SLF001 - listed nowhere else
         for family in collector.describe():
-            labels = ", ".join(f"`{name}`" for name in vars(collector).get("_labelnames", ()))
+            names = vars(collector).get("_labelnames") or vars(family).get("_labelnames", ())
+            labels = ", ".join(f"`{name}`" for name in names)
             total = "_total" if family.type == "counter" else ""
             name = f"{family.name}{total}"
             rows.append((f"`{name}`", family.type, labels, _unit(name), family.documentation))

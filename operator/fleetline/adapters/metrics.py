@@ -51,10 +51,14 @@ class FleetGauges(Collector):
         """Remove all series."""
         self._rows.clear()
 
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the families without series."""
+        for name, text in GAUGES.items():
+            yield GaugeMetricFamily(f"fleetline_{name}", text, labels=FLEET)
+
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield one family after the other."""
-        for place, (name, text) in enumerate(GAUGES.items()):
-            family = GaugeMetricFamily(f"fleetline_{name}", text, labels=FLEET)
+        for place, family in enumerate(self.describe()):
             for key, row in self._rows.items():
                 family.add_metric(key, row[place])
             yield family

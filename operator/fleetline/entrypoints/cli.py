@@ -24,6 +24,7 @@ COMMANDS: tuple[str, ...] = (
     "replay",
     "explain",
     "doctor",
+    "backtest",
     "demo",
 )
 """Modules of `fleetline.entrypoints.commands`; each has a function `register(app)`."""
