@@ -66,4 +66,5 @@ def test_any_label_value_stays_one_literal(value: str) -> None:
 
     parsed = promql_parser.parse(query)
 
+    assert isinstance(parsed, promql_parser.VectorSelector)
     assert [(one.name, one.value) for one in parsed.matchers.matchers] == [("pod", value)]

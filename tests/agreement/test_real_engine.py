@@ -8,6 +8,7 @@ between a short queue and one that does not drain.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_the_queue_that_does_not_drain_grows_at_the_measured_pace() -> None:
 
 @pytest.mark.slow
 def test_a_new_fit_finds_nothing_better() -> None:
-    runs = {
+    runs: dict[str, Any] = {
         "open_runs": [OPEN[rate] for rate in TRAINING],
         "closed_runs": list(CLOSED.values()),
     }

@@ -44,7 +44,8 @@ MINIMAL = chart.ROOT / "crds" / "examples" / "minimal.yaml"
 def test_the_command_line_takes_the_arguments_of_the_chart(values):
     name, *arguments = chart.container(chart.render(values))["args"]
 
-    context = typer.main.get_command(build()).commands[name].make_context(name, arguments)
+    commands = vars(typer.main.get_command(build()))["commands"]
+    context = commands[name].make_context(name, arguments)
 
     assert context.params["prometheus_url"] == "http://prometheus-operated.monitoring.svc:9090"
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from fleetline.adapters import conditions, manifest
 from fleetline.adapters.catalog import load_catalog
+from fleetline.adapters.decimals import decimal
 from fleetline.adapters.node_labels import accelerator_of_node
 from fleetline.adapters.profiles import SHARES, TIMES, with_profiles
-from fleetline.adapters.status import decimal
 from fleetline.model.hardware import Efficiency
 from tests.crd import definitions as crd
 
@@ -115,7 +115,7 @@ def test_the_page_of_fields_explains_each_condition_with_reasons_that_there_are(
 
 @given(st.floats(min_value=-1e15, max_value=1e15, allow_subnormal=True))
 def test_every_number_that_the_operator_writes_is_a_decimal_of_the_definition(value):
-    text = decimal(value)
+    text = str(decimal(value))
 
     assert re.search(DECIMAL["pattern"], text)
     assert len(text) <= DECIMAL["maxLength"]

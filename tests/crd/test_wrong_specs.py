@@ -5,15 +5,12 @@ The same table runs against every backend: what the in-memory API says, the real
 Messages are compared by their telling part; wording around it belongs to the API server.
 """
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.crd import definitions as crd
+from tests.crd.conftest import Kubectl
 from tests.crd.wrong_shapes import PROFILES, SHAPES, STRICT, YAML_TRAPS
 from tests.crd.wrong_values import ARCHITECTURE, FLEET, WRONG
-
-Kubectl = Callable[..., tuple[int, str]]
 
 
 @pytest.mark.parametrize(("path", "value", "said"), WRONG)

@@ -7,6 +7,7 @@ never raises it; 3. more bandwidth, and more replicas behind the router, never l
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -85,7 +86,7 @@ def test_replicas_behind_one_router_carry_more_each_and_most_for_long_prompts() 
         pytest.param({"memory_utilization": 0.25}, Limit.KV_CACHE, id="little memory"),
     ],
 )
-def test_what_ends_capacity_is_named(change: dict[str, float], limit: Limit) -> None:
+def test_what_ends_capacity_is_named(change: dict[str, Any], limit: Limit) -> None:
     patient = [Objective(metric=Metric.END_TO_END, target_s=1e6)]
 
     found = ceiling(replace(H100, **change), CHAT, patient)

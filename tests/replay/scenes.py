@@ -34,7 +34,7 @@ def scenario(
     seed: int = 3,
 ) -> Scenario:
     """Stretches of constant rate, prompts of 1,000 and answers of 200 tokens."""
-    edges = stretch_s * np.arange(len(rates_per_s) + 1)
+    edges = np.linspace(0.0, stretch_s * len(rates_per_s), len(rates_per_s) + 1)
     times = draw_times_s(edges, np.array(rates_per_s), 1.0, np.random.default_rng(seed))
     return Scenario(
         trace=Trace(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fleetline.model.step_time import StepTime
 from fleetline.replay.baselines import dynamo, keda, llmd_keda, static, wva_queue, wva_v1, wva_v2
-from fleetline.replay.baselines.hpa_behavior import HpaState
+from fleetline.replay.baselines.hpa_behavior import HpaBehavior, HpaState
 from fleetline.replay.baselines.wva_chain import ChainState, act
 from fleetline.replay.observation import ReplicaSample
 from tests.replay.looks import look, sample
@@ -28,7 +28,7 @@ def test_static_stays() -> None:
 
 
 def test_keda_takes_an_empty_answer_for_zero() -> None:
-    parameters = keda.KedaParameters(behavior=keda.HpaBehavior(scale_down_window_s=0.0))
+    parameters = keda.KedaParameters(behavior=HpaBehavior(scale_down_window_s=0.0))
 
     assert keda.step(parameters, HpaState(), look([], current=5))[1] == 1
 
@@ -71,8 +71,8 @@ def test_wva_v1_waits_while_a_replica_starts() -> None:
 
 def test_wva_acts_on_what_was_published_a_turn_before() -> None:
     seen = look([sample()] * 2)
-    state, first = act(wva_v1.HpaBehavior(), ChainState(), seen, 4)
-    _, second = act(wva_v1.HpaBehavior(), state, seen, 4)
+    state, first = act(HpaBehavior(), ChainState(), seen, 4)
+    _, second = act(HpaBehavior(), state, seen, 4)
 
     assert (first, second) == (2, 4)
 

@@ -1,11 +1,14 @@
 """What our policy sees in a replay: as old, coarse and incomplete as Prometheus is."""
 
+import math
+
 import numpy as np
 import pytest
 
 from fleetline.replay.ours import finish
 from fleetline.replay.scrape import Bounds, Scraper, observe
 from fleetline.replay.virtual_ports import VirtualCluster, VirtualMetrics, histogram_quantile
+from tests.control.fakes import a_fleet
 from tests.replay.scenes import OBJECTIVES, replica, scenario
 
 
@@ -83,9 +86,9 @@ def test_pods_tell_their_start() -> None:
     _, fleet, _ = scraped(300.0)
     fleet.scale(3)
     fleet.advance(365.0)
-    target = finish(VirtualCluster(fleet, replica(), 60.0).read_target(None))
+    target = finish(VirtualCluster(fleet, replica(), 60.0).read_target(a_fleet()))
 
-    starts = [pod.ready_since_s - pod.created_s for pod in target.pods]
+    starts = [(pod.ready_since_s or math.nan) - pod.created_s for pod in target.pods]
 
     assert target.replicas == 3
     assert starts == pytest.approx([60.0, 60.0, 60.0])

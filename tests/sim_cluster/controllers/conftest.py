@@ -40,7 +40,11 @@ class Kubelet:
         self._dirty = asyncio.Queue()
         self._addresses = (f"10.1.{a}.{b}" for a, b in itertools.product(range(256), range(1, 255)))
         self.pods = Informer(client, PODS)
-        self.pods.on_change(lambda _, pod: pod and self._dirty.put_nowait(key_of(pod)))
+        self.pods.on_change(self._note)
+
+    def _note(self, _, pod):
+        if pod:
+            self._dirty.put_nowait(key_of(pod))
 
     async def run(self):
         async with asyncio.TaskGroup() as group:

@@ -1,10 +1,12 @@
 """EndpointSlices: the ready pods behind a Service, by the name of its port."""
 
+from typing import Any
+
 import pytest
 
 from sim_cluster.resources import DEPLOYMENTS, ENDPOINT_SLICES, PODS, SERVICES
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "replicas": 2,
     "selector": {"matchLabels": {"app": "a"}},
     "template": {

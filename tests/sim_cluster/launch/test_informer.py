@@ -67,7 +67,7 @@ async def serving(server):
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    port = site._server.sockets[0].getsockname()[1]
+    port = runner.addresses[0][1]
     async with ApiClient(Connection(url=f"http://127.0.0.1:{port}")) as client:
         yield client
     server.events.put_nowait(None)

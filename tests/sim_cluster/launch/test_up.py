@@ -44,7 +44,7 @@ class Up:
 
     def until_ready(self):
         printed = ""
-        for line in self.process.stdout:
+        for line in self.process.stdout or ():
             printed += line
             if found := READY.fullmatch(line):
                 return found
@@ -96,7 +96,8 @@ def up(tmp_path):
         if each.process.poll() is None:
             each.process.kill()
             each.process.wait()
-        each.process.stdout.close()
+        if each.process.stdout:
+            each.process.stdout.close()
 
 
 def test_kubectl_works_with_what_it_prints(up, tmp_path):

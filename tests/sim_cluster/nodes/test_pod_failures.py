@@ -11,8 +11,10 @@ NODES = [NodeSpec(accelerator="H100-SXM", count=2)]
 
 
 def waiting_reason(status: dict[str, Any]) -> str:
-    (container,) = status.get("containerStatuses") or ({"state": {}},)
-    return str(container["state"].get("waiting", {}).get("reason", ""))
+    containers: list[dict[str, Any]] = status.get("containerStatuses") or [{}]
+    (container,) = containers
+    state: dict[str, Any] = container.get("state") or {}
+    return str((state.get("waiting") or {}).get("reason", ""))
 
 
 async def test_what_is_unfinished_at_the_end_of_the_grace_is_sent_elsewhere(
