@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fleetline.errors import ModelError
-from fleetline.model.first_token import queue_for_budget
+from fleetline.model.first_token import queue_for_budget, service_s
 from fleetline.model.lanes import Lanes
 from fleetline.model.loop import open_loop
 from fleetline.model.queueing import (
@@ -72,11 +72,12 @@ def test_the_prefill_queue_of_long_prompts_is_that_of_a_single_server(
     loop = open_loop(lanes, np.array([[0.4]]))
     rate = float(loop.arrival_rate_per_s[0, 0])
 
-    wait_s = queue_for_budget(lanes, loop).mean_s[0, 0]
+    alone = np.ones_like(loop.arrival_rate_per_s)
+    wait_s = queue_for_budget(lanes, loop, alone, service_s(lanes, loop)).mean_s[0, 0]
 
     # Service: own work and the decode steps it is spread over, as in `service_s`.
     work_s = lanes.prefill_work_s[0, 0]
     share = lengths.prompt_tokens / (8192 - float(loop.decoding[0, 0]))
-    service_s = np.maximum(work_s - share * loop.gap_s[0, 0], 0) + share * loop.step_s[0, 0]
-    expected_s = single_server_wait_s(rate, float(service_s.mean()), float((service_s**2).mean()))
+    taken_s = np.maximum(work_s - share * loop.gap_s[0, 0], 0) + share * loop.step_s[0, 0]
+    expected_s = single_server_wait_s(rate, float(taken_s.mean()), float((taken_s**2).mean()))
     assert wait_s == pytest.approx(expected_s, rel=1e-6)

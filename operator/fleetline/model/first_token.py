@@ -56,7 +56,7 @@ def busy_share(lanes: Lanes, loop: Loop) -> Array:
     return lanes.coupling * (1.0 - idle) + (1.0 - lanes.coupling) * routed
 
 
-def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
+def gathered(lanes: Lanes, loop: Loop, sources: Array) -> tuple[Wait, Array]:
     """
     Wait if every step took all prompts there are: the rest of a step, and companions' work.
 
@@ -80,21 +80,15 @@ def gathered(lanes: Lanes, loop: Loop) -> tuple[Wait, Array]:
         variance_s2=busy * third / (3.0 * average) - rest * rest + count * square,
     )
     burst = np.maximum(square + (lanes.dispersion - 1.0) * (lanes.work_s * seen) ** 2, 0.0)
-    sources = _from_outside(lanes, loop)
     busy_share_of_step = np.minimum(loop.extra_s / average, ALMOST_ONE)
     return wait, sources * rate * burst / (2.0 * (1.0 - sources * busy_share_of_step))
 
 
-def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
+def queue_for_budget(lanes: Lanes, loop: Loop, sources: Array, service: Array) -> Wait:
     """Wait of M/G/1 with service S, Pollaczek and Khinchine; second moment from E[S^3]."""
-    service = service_s(lanes, loop)
-    weighted = lanes.kinds.weights * service
-    first = np.add.reduce(weighted, axis=-1)
-    weighted = weighted * service
-    square = np.add.reduce(weighted, axis=-1)
-    cube = np.add.reduce(weighted * service, axis=-1)
+    first, square = mean(lanes, service), mean(lanes, service * service)
+    cube = mean(lanes, service**3)
     rate = loop.arrival_rate_per_s
-    sources = _from_outside(lanes, loop)
     spare = np.maximum(1.0 - sources * rate * first, 1.0 - ALMOST_ONE)
     burst = np.maximum(square + lanes.bursts * first * first, 0.0)
     usual = sources * rate * burst / (2.0 * spare)
@@ -105,7 +99,7 @@ def queue_for_budget(lanes: Lanes, loop: Loop) -> Wait:
     return Wait(mean_s=average, variance_s2=average * average + tail)
 
 
-def _from_outside(lanes: Lanes, loop: Loop) -> Array:
+def _from_outside(lanes: Lanes, loop: Loop, service: Array) -> Array:
     """
     Share of the load of the prefill server that comes whatever it does.
 
@@ -114,7 +108,7 @@ def _from_outside(lanes: Lanes, loop: Loop) -> Array:
     """
     budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)
     by_step = loop.mean_step_s * lanes.prompt_tokens / budget
-    by_time = mean(lanes, service_s(lanes, loop))
+    by_time = mean(lanes, service)
     paced = np.minimum(by_step / np.maximum(by_time, TINY), 1.0)
     share = lanes.coupling + (1.0 - lanes.coupling) * paced
     return share * (1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding))
@@ -139,8 +133,10 @@ def prefill_wait(lanes: Lanes, loop: Loop) -> Wait:
 
     Both parts grow with what has gathered, so their deviations are taken as half correlated.
     """
-    together, explained = gathered(lanes, loop)
-    queue = queue_for_budget(lanes, loop)
+    service = service_s(lanes, loop)
+    sources = _from_outside(lanes, loop, service)
+    together, explained = gathered(lanes, loop, sources)
+    queue = queue_for_budget(lanes, loop, sources, service)
     beyond = np.maximum(queue.mean_s - explained, 0.0)
     surplus = np.maximum(together.mean_s - explained, 0.0)
     share = surplus / np.maximum(together.mean_s, TINY)

@@ -48,18 +48,18 @@ def time_to_first_token(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Late
     """Arrival to first token."""
     own, wait = own_prefill_s(lanes, loop), prefill_wait(lanes, loop)
     shift = lanes.step["request_s"][..., np.newaxis] + own
-    variance = np.broadcast_to(wait.variance_s2[..., np.newaxis], shift.shape)
+    variance = wait.variance_s2[..., np.newaxis]
     average = shift + wait.mean_s[..., np.newaxis]
-    weights = np.broadcast_to(lanes.kinds.weights, shift.shape)
+    weights = lanes.kinds.weights
     share, slot = slot_wait(lanes, loop, capacity_per_s)
     if not (share > RARE).any():
         return Latency(mean_s=average, variance_s2=variance, shift_s=shift, weights=weights)
     late = share[..., np.newaxis]
+    later = np.broadcast_to(variance + slot.variance_s2[..., np.newaxis], shift.shape)
+    variance = np.broadcast_to(variance, shift.shape)
     return Latency(
         mean_s=np.concatenate([average, average + slot.mean_s[..., np.newaxis]], axis=-1),
-        variance_s2=np.concatenate(
-            [variance, variance + slot.variance_s2[..., np.newaxis]], axis=-1
-        ),
+        variance_s2=np.concatenate([variance, later], axis=-1),
         shift_s=np.concatenate([shift, shift], axis=-1),
         weights=np.concatenate([weights * (1.0 - late), weights * late], axis=-1),
     )

@@ -10,7 +10,7 @@ for beside that. An arrival finds N others (arrival theorem); z = 1 for Poisson 
 this direction the arrival rate is an explicit function of N and no fixed point is iterated.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -103,50 +103,49 @@ def open_loop(lanes: Lanes, offered: Array) -> Loop:
     Looked at twice: at the mean, which tells how far the number in the batch swings, and then at
     three places of the swing.
     """
-    brought = offered / lanes.decode_steps
     ratio = variance_ratio(lanes, lanes.decode_steps * lanes.step["fixed_s"])
-    first = _loop(lanes, offered, offered + ratio, outside=lanes.outside)
+    first = _loop(lanes, offered, offered + ratio, ratio, outside=lanes.outside)
     held = first.extra_s / first.step_s
     held = held * offered / (held + offered)  # no more can be held than are there
     ratio = variance_ratio(lanes, lanes.decode_steps * first.mean_step_s, held)
     decoding = offered * (1.0 + np.minimum(first.convoy_share, MOST_CONVOY))
     spread = spread_requests2(decoding, ratio, _pull(first))
     apart = swing(lanes, decoding, first.mean_step_s, first.token_slope_s, spread)
-    loop = _loop(
-        lanes, decoding, decoding + ratio, offered=offered, outside=lanes.outside, apart=apart
-    )
-    return _with_rate(lanes, loop, brought / loop.mean_step_s, ratio)
+    met, outside = decoding + ratio, lanes.outside
+    return _loop(lanes, decoding, met, ratio, offered=offered, outside=outside, apart=apart)
 
 
 def closed_loop(lanes: Lanes, decoding: Array) -> Loop:
     """State when the batch holds exactly `decoding` requests: a request meets one less."""
-    loop = _loop(lanes, decoding, decoding)
-    rate = decoding / lanes.decode_steps / loop.mean_step_s
-    return _with_rate(lanes, loop, rate, np.zeros_like(rate))
+    return _loop(lanes, decoding, decoding, np.zeros_like(decoding))
 
 
 def observed_loop(lanes: Lanes, decoding: Array, arrival_rate_per_s: Array) -> Loop:
     """State when both the number in the batch and the arrival rate of a lane are measured."""
     ratio = variance_ratio(lanes, decoding / np.maximum(arrival_rate_per_s, TINY))
-    loop = _loop(lanes, decoding, decoding + ratio, outside=lanes.outside)
-    return _with_rate(lanes, loop, arrival_rate_per_s, ratio)
+    met, outside = decoding + ratio, lanes.outside
+    return _loop(lanes, decoding, met, ratio, outside=outside, rate_per_s=arrival_rate_per_s)
 
 
 def _loop(
     lanes: Lanes,
     decoding: Array,
     met: Array,
+    ratio: Array,
     *,
     offered: Array | None = None,
+    rate_per_s: Array | None = None,
     outside: Array | float = 0.0,
     apart: tuple[Array, Array] | None = None,
 ) -> Loop:
     """
     State of a batch in whose steps a request meets `met` sequences, itself included.
 
+    `ratio`: variance over mean of the number if speed did not depend on it.
     `offered`: as many as bring new prompts, one each in O steps; the batch itself if not given.
     `outside`: how far the next request comes from outside rather than to a place that is free.
     `apart`: how far the number met, and relatively the prompts of a step, swing.
+    `rate_per_s`: the arrival rate if it is measured; otherwise that of the prompts brought.
     """
     met = np.maximum(met, 1.0)
     present = decoding if offered is None else offered
@@ -158,7 +157,8 @@ def _loop(
     chunked = Chunked.of(lanes, decoding)
     own_s = _own_s(lanes, chunked, (steps_s[center], gaps_s[center]))
     share = others_share(lanes, present, outside, (steps_s[center], own_s))
-    arrivals = brought = present / lanes.decode_steps * share
+    offers = present / lanes.decode_steps
+    arrivals = brought = offers * share
     if apart is not None:
         fewer = arrivals * apart[1]
         brought = np.array([arrivals - fewer, arrivals, arrivals + fewer])
@@ -172,13 +172,17 @@ def _loop(
         slope_s = slope_s / np.maximum(1.0 - extra_s / mean_step_s, LEAST_PULL)
     convoy_s = _convoy_s(lanes, (extra_s, mean_step_s, arrivals, chunked.filled))
     square = (variance + chunked.filled * extra_s**2) / np.maximum(arrivals, TINY)
+    # W = O tau, and g = lambda dW/dN = lambda (O t' + d(extra)/da)
+    rate = offers / mean_step_s if rate_per_s is None else rate_per_s
+    held, pull = extra_s / mean_step_s, rate * lanes.decode_steps * slope_s
+    spread = spread_requests2(decoding, ratio, decoding * slope_s / mean_step_s)
     return Loop(
         decoding=decoding,
-        arrival_rate_per_s=decoding,
+        arrival_rate_per_s=rate,
         step_s=step_s,
         token_slope_s=slope_s,
         level_skewness=decoding if apart is None else skewness(whole_s, mean_step_s),
-        spread_requests2=decoding,
+        spread_requests2=spread,
         gap_s=gap_s,
         extra_s=extra_s,
         extra_variance_s2=variance,
@@ -186,10 +190,10 @@ def _loop(
         seen_square_s2=square * lanes.work_square_s2 / chunked.square_s2,
         mixed_share=some,
         convoy_share=convoy_s / mean_step_s,
-        prefill_utilization=decoding,
+        prefill_utilization=rate * lanes.work_s,
         chunk_share=chunked.filled,
         own_prefill_s=own_s,
-        loop_gain=decoding,
+        loop_gain=held + pull * (1.0 - held),
     )
 
 
@@ -246,16 +250,3 @@ def others_share(
     uneven = (1.0 - lanes.coupling) * LEVELS / np.maximum(inside, LEVELS)
     share = (inside + outside + uneven - 1.0) / np.maximum(inside, TINY)
     return np.minimum(np.maximum(share, 0.0), 1.0)
-
-
-def _with_rate(lanes: Lanes, loop: Loop, rate: Array, ratio: Array) -> Loop:
-    """Complete a state: W = O tau, and g = lambda dW/dN = lambda (O t' + d(extra)/da)."""
-    held = loop.extra_s / loop.mean_step_s
-    pull = rate * lanes.decode_steps * loop.token_slope_s
-    return replace(
-        loop,
-        arrival_rate_per_s=rate,
-        spread_requests2=spread_requests2(loop.decoding, ratio, _pull(loop)),
-        prefill_utilization=rate * lanes.work_s,
-        loop_gain=held + pull * (1.0 - held),
-    )
