@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import signal
 import sys
 from pathlib import Path
 
+from sim_cluster import signals, tools
 from sim_cluster.backends import Backend
 from sim_cluster.controlplane.build import BuildError
 from sim_cluster.launch import DEFAULT_NODES, Cluster, cluster
@@ -23,10 +23,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; 0 after a signal, 1 if something did not come up or did not stay."""
     options = _parser().parse_args(arguments)
     try:
-        return asyncio.run(_up(options))
+        with signals.interrupting():
+            tools.prometheus()  # fetched the first time
+        code = signals.run(lambda: _stay(options))
+    except KeyboardInterrupt:
+        return 0
     except (StartError, ToolError, BuildError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
+    return 0 if code is None else code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -41,27 +46,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     up.add_argument("--no-operator", action="store_true", help="only the cluster, no Fleetline")
     return parser
-
-
-async def _up(options: argparse.Namespace) -> int:
-    """Stay until a signal; it is obeyed at any time, in the middle of the start as well."""
-    loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
-    stopped = False
-
-    def stop() -> None:
-        nonlocal stopped
-        if not stopped and main_task is not None:
-            stopped = True
-            main_task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
-    try:
-        return await _stay(options)
-    except asyncio.CancelledError:
-        if not stopped:
-            raise
-        return 0
 
 
 async def _stay(options: argparse.Namespace) -> int:

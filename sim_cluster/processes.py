@@ -74,14 +74,18 @@ def running(
     *,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Child]:
-    """Run a program for the length of the `with` block, then kill it and all its descendants."""
+    """Run a program for the length of the `with` block, then kill it and all its descendants.
+
+    Its temporary files lie beside its log: it has no time to remove them.
+    """
+    surroundings = {**(os.environ if environment is None else environment)}
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*_ending_with_us(), *map(str, command)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=None if environment is None else dict(environment),
+            env=surroundings | {"TMPDIR": str(log.parent)},
             start_new_session=True,
         )
     _LIVE.add(process)

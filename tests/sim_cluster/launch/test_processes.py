@@ -26,6 +26,19 @@ def test_a_child_that_ignores_signals_is_gone_after_its_block(tmp_path):
     assert not is_alive(pid)
 
 
+def test_what_a_child_leaves_in_its_temporary_folder_goes_with_the_folder(tmp_path):
+    script = "import tempfile, time; print(tempfile.mkstemp()[1], flush=True); time.sleep(60)"
+
+    with temporary_folder() as folder, running("c", [sys.executable, "-c", script], folder / "log"):
+        deadline_s = time.monotonic() + 10
+        while not (folder / "log").read_text() and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        left = Path((folder / "log").read_text().strip())
+        assert left.parent == folder
+
+    assert not left.exists()
+
+
 def test_grandchildren_go_too(tmp_path):
     pid_file = tmp_path / "pid"
     script = f"sleep 60 & echo $! > {pid_file}; wait"

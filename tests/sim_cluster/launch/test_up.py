@@ -9,18 +9,17 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
 from sim_cluster import tools
+from tests.sim_cluster.launch.leftovers import is_open, processes_that_mention
 
 BACKEND = os.environ.get("SIM_BACKEND", "memory")
 READY = re.compile(r"ready kubeconfig=(?P<kubeconfig>\S+) prometheus=(?P<prometheus>\S+)\n")
@@ -60,24 +59,6 @@ class Up:
         """Files in the folder, and processes that were told of it or descend from it."""
         files = [str(path) for path in self.folder.rglob("*")]
         return files + processes_that_mention(str(self.folder))
-
-
-def processes_that_mention(text):
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if text in command:
-            found.append(command)
-    return found
-
-
-def is_open(url):
-    parts = urlsplit(url)
-    with socket.socket() as probe:
-        return probe.connect_ex((parts.hostname, parts.port)) == 0
 
 
 @pytest.fixture

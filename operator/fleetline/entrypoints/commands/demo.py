@@ -1,6 +1,5 @@
 """`fleetline demo`: the real operator on a local cluster, through a day's load in minutes."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -25,16 +24,19 @@ def run(
 ) -> None:
     """Watch replicas follow the load; exit code 1 if the demo did not keep what it says."""
     try:
-        from fleetline.entrypoints.demo.show import show  # noqa: PLC0415 - needs the extra `sim`
+        from fleetline.entrypoints.demo.show import CANNOT_START, perform  # noqa: PLC0415 - `sim`
     except ImportError as error:
         raise ManifestError(
             f"cannot start the demo: {error.name} is not installed; install fleetline[sim,plots]"
         ) from error
     try:
-        summary = asyncio.run(show(backend, out))
-    except KeyboardInterrupt:
-        typer.echo("stopped")
-        raise typer.Exit(0) from None
+        summary = perform(backend, out)
+    except CANNOT_START as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    if summary is None:
+        typer.echo("stopped: nothing is left running")
+        return
     for shortfall in summary.shortfalls:
         typer.echo(f"not kept: {shortfall}")
     if summary.shortfalls:

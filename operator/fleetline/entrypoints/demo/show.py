@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
@@ -11,17 +12,33 @@ from fleetline.entrypoints.demo.recorder import Recorder
 from fleetline.entrypoints.demo.scenario import Scenario
 from fleetline.entrypoints.demo.screen import view
 from fleetline.entrypoints.demo.summary import Summary
-from sim_cluster import tools
+from sim_cluster import signals, tools
 from sim_cluster.api_client import ApiClient
+from sim_cluster.controlplane.build import BuildError
 from sim_cluster.launch import cluster
+from sim_cluster.processes import StartError
+from sim_cluster.tools import ToolError
+
+CANNOT_START: Final = (BuildError, StartError, ToolError)
+"""What keeps the demo from its end, with a message for a person."""
 
 
-async def show(backend: str, out: Path) -> Summary:
+def perform(backend: str, out: Path) -> Summary | None:
+    """Show the demo; None if a signal ended it early, with nothing left behind."""
+    console = Console(soft_wrap=True, highlight=False)
+    console.print("looking for kubectl and Prometheus (fetched the first time) ...")
+    try:
+        with signals.interrupting():
+            kubectl, _ = tools.kubectl(), tools.prometheus()
+        return signals.run(lambda: show(backend, out, console, kubectl))
+    except KeyboardInterrupt:
+        return None
+
+
+async def show(backend: str, out: Path, console: Console, kubectl: Path) -> Summary:
     """Perform on a cluster of its own; write the summary and the page below `out`."""
     scenario = Scenario()
-    console = Console(soft_wrap=True, highlight=False)
     console.print(f"starting a local cluster ({backend}), Prometheus and the operator ...")
-    kubectl = tools.kubectl()
     async with cluster(
         backend,
         nodes=[scenario.nodes],
@@ -29,7 +46,7 @@ async def show(backend: str, out: Path) -> Summary:
         startup=scenario.startup,
         seed=scenario.seed,
         scrape_interval_s=scenario.scrape_s,
-        operator_arguments=["--period", f"{scenario.period_s:g}s"],
+        operator_arguments=["--period", f"{round(scenario.period_s * 1000)}ms"],
         report=console.print,
     ) as here:
         hint = f"{_short(kubectl)} --kubeconfig {here.kubeconfig} get servingfleets"
