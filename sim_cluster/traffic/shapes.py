@@ -81,13 +81,15 @@ class CompressedDay:
     """
     A day's swing between trough and peak in a few minutes, with one burst on its falling side.
 
-    It begins and ends in the trough; a burst of half-width `burst_width_s` rises to
-    `burst_per_s` above the swing and falls again, like a bell.
+    It begins and ends in the trough and has its peak at `peak_at`; a burst of half-width
+    `burst_width_s` rises to `burst_per_s` above the swing and falls again, like a bell.
     """
 
     trough_per_s: float
     peak_per_s: float
     duration_s: float
+    peak_at: float = 0.5
+    """Moment of the peak as a share of the day. 0..1, neither of them"""
     burst_per_s: float = 0.0
     burst_at: float = 0.72
     """Moment of the burst as a share of the day. 0..1"""
@@ -95,7 +97,10 @@ class CompressedDay:
 
     def rate_per_s(self, t_s: float) -> float:
         """Rate of the swing and the burst together. [1/s]"""
-        swing = (1 - math.cos(2 * math.pi * t_s / self.duration_s)) / 2
+        share = t_s / self.duration_s
+        rises = share < self.peak_at
+        half = share / self.peak_at if rises else (1 - share) / (1 - self.peak_at)
+        swing = (1 - math.cos(math.pi * half)) / 2
         distance = (t_s - self.burst_at * self.duration_s) / self.burst_width_s
         burst = self.burst_per_s * math.exp(-(distance**2))
         return self.trough_per_s + (self.peak_per_s - self.trough_per_s) * swing + burst

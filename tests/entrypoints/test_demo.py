@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from fleetline.entrypoints.demo.gauges import gauges_in
 from fleetline.entrypoints.demo.page import page
-from fleetline.entrypoints.demo.performance import holds, in_window, patches_in
-from fleetline.entrypoints.demo.recorder import Moment, Recorder, read_status
+from fleetline.entrypoints.demo.recorder import Moment, Recorder, read_decision
 from fleetline.entrypoints.demo.scenario import Scenario
 from fleetline.entrypoints.demo.screen import sparkline
 from fleetline.entrypoints.demo.summary import Summary, summarize
+from fleetline.entrypoints.demo.windows import holds, in_window
+from fleetline.entrypoints.demo.writes import changes, patches_in
 from sim_cluster.traffic.truth import RequestRecord
 
 CONTRACT = {
@@ -45,6 +47,7 @@ def moment(t_s: float, replicas: int, pods: int) -> Moment:
         current_replicas=replicas,
         desired_replicas=replicas,
         ceiling_per_s=3.0,
+        expected_rate_per_s=6.0,
         utilization=0.8,
         loop_gain=0.3,
         reason="Demand",
@@ -126,9 +129,38 @@ def test_an_unfinished_request_misses() -> None:
     assert not holds([RequestRecord(0.0, 100, 10)], "TimeToFirstToken", 95, 0.5)
 
 
-def test_unknown_status_is_none_and_no_zero() -> None:
-    assert read_status({})["utilization"] is None
-    assert read_status({"status": {"replica": {"utilization": "0.83"}}})["utilization"] == 0.83
+def test_unknown_gauges_are_none_and_no_zero() -> None:
+    of_chat = '{fleet="chat",namespace="default"}'
+    lines = [
+        f"fleetline_utilization_ratio{of_chat} 0.83",
+        f"fleetline_loop_gain_ratio{of_chat} NaN",
+        'fleetline_desired_replicas{fleet="other",namespace="default"} 4',
+    ]
+
+    assert gauges_in("\n".join(lines)) == {
+        "utilization": 0.83,
+        "loop_gain": None,
+        "desired_replicas": None,
+        "ceiling_per_s": None,
+        "expected_rate_per_s": None,
+    }
+
+
+def test_the_decision_is_read_in_words() -> None:
+    fleet = {"status": {"decision": {"reason": "Demand", "because": "5 req/s", "steps": []}}}
+
+    assert read_decision(fleet) == {"reason": "Demand", "because": "5 req/s"}
+    assert read_decision({}) == {"reason": "", "because": ""}
+
+
+def test_what_changed_at_rest_is_named() -> None:
+    before = {"readyReplicas": 2, "conditions": [{"type": "Ready", "status": "True"}]}
+    after = {"readyReplicas": 1, "conditions": [{"type": "Ready", "status": "False"}], "cost": {}}
+
+    assert changes(before, before) == ""
+    assert changes(before, after) == (
+        "conditions[Ready].status True -> False, readyReplicas 2 -> 1"
+    )
 
 
 def counted(resource: str, subresource: str, verb: str, count: int) -> str:
@@ -142,9 +174,14 @@ def test_patches_of_a_real_api_server_are_read_from_its_metrics() -> None:
         counted("deployments", "scale", "PATCH", 2),
         counted("deployments", "status", "PATCH", 9),
         counted("servingfleets", "", "LIST", 7),
+        counted("servingfleets", "", "APPLY", 1),
     ]
 
-    assert patches_in("\n".join(lines)) == 5
+    assert patches_in("\n".join(lines)) == {
+        "servingfleets/status": 3,
+        "deployments/scale": 2,
+        "servingfleets": 1,
+    }
 
 
 def test_a_sparkline_leaves_a_gap_for_what_is_not_known() -> None:

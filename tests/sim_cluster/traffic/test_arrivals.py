@@ -84,6 +84,16 @@ def test_sampled_lengths_stay_pairs() -> None:
             CompressedDay(trough_per_s=2, peak_per_s=30, duration_s=200), 100, 30, id="noon"
         ),
         pytest.param(
+            CompressedDay(trough_per_s=2, peak_per_s=30, duration_s=200, peak_at=0.3),
+            *(60, 30),
+            id="an early peak",
+        ),
+        pytest.param(
+            CompressedDay(trough_per_s=2, peak_per_s=30, duration_s=200, peak_at=0.3),
+            *(130, 16),
+            id="half down from an early peak",
+        ),
+        pytest.param(
             Sequence((Constant(level_per_s=3, duration_s=10), Constant(level_per_s=7))),
             12,
             7,

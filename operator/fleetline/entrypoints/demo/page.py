@@ -52,6 +52,7 @@ def page(scenario: Scenario, recorder: Recorder, summary: Summary) -> str:
 
     moments = recorder.moments
     draw(1, "arrivals", [moment.arrival_rate_per_s for moment in moments])
+    draw(1, "to be ready for", [moment.expected_rate_per_s for moment in moments], dash="dot")
     draw(
         1,
         "ceiling of the ready replicas",

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,25 +11,25 @@ import numpy as np
 from fleetline.adapters.catalog import load_catalog
 from fleetline.adapters.lengths import thinned
 from fleetline.entrypoints.demo import scenario as script
-from fleetline.entrypoints.demo.recorder import Moment, Recorder, read_status
+from fleetline.entrypoints.demo.gauges import read_gauges
+from fleetline.entrypoints.demo.recorder import Moment, Recorder, read_decision
 from fleetline.entrypoints.demo.scenario import NAME, NAMESPACE, Scenario
 from fleetline.entrypoints.demo.screen import View, phase, scaled
 from fleetline.entrypoints.demo.summary import Summary, static_peak_replicas, summarize
+from fleetline.entrypoints.demo.windows import holds, in_window
+from fleetline.entrypoints.demo.writes import changes, patches
 from fleetline.model.replica import Replica
 from fleetline.model.workload import Workload
 from sim_cluster.api_client import APPLY_PATCH, ApiClient
 from sim_cluster.launch import Cluster
+from sim_cluster.processes import StartError
 from sim_cluster.resources import DEPLOYMENTS, SERVICES, Resource
 from sim_cluster.traffic import shapes
 from sim_cluster.traffic.arrivals import draw_arrivals
 from sim_cluster.traffic.router import Router
-from sim_cluster.traffic.truth import RequestRecord, percentile_of
+from sim_cluster.traffic.truth import RequestRecord
 
 SERVING_FLEETS: Final = Resource("fleetline.dev", "v1alpha1", "servingfleets", "ServingFleet")
-WARM_UP_S: Final = 20.0
-"""Traffic before the day, so that lengths and start-ups are known. [s]"""
-FIRST_PER_S: Final = 0.5
-"""Traffic begins softly: before the first requests have completed nobody knows their lengths."""
 LONGEST_SETTLE_S: Final = 60.0
 STEADY_S: Final = 25.0
 """No change of replicas for this long is called steady. [s]"""
@@ -41,7 +40,6 @@ PATIENCE_S: Final = 60.0
 POLL_S: Final = 0.2
 LONGEST_START_S: Final = 60.0
 SAMPLES: Final = 2000
-WRITTEN: Final = ("servingfleets", "servingfleets/status", "deployments", "deployments/scale")
 
 
 @dataclass(slots=True)
@@ -61,17 +59,18 @@ class Performance:
         router = await self._gateway()
         day = self.scenario.day
         trough = day.rate_per_s(0.0)
-        first = shapes.Ramp(from_per_s=FIRST_PER_S, to_per_s=trough, duration_s=WARM_UP_S)
+        first = shapes.Ramp(
+            from_per_s=self.scenario.first_per_s,
+            to_per_s=trough,
+            duration_s=self.scenario.warm_up_s,
+        )
         rest_s = LONGEST_SETTLE_S + self.scenario.rest_s + STEADY_S
         shape = shapes.Sequence((first, day, constant(trough, rest_s)))
         router.begin(draw_arrivals(shape, self.scenario.lengths, seed=self.scenario.seed))
         await self._watch_until(router, 0.0, "traffic begins")
         await self._watch_until(router, day.duration_s, "the day begins")
         await self._settle(router)
-        before = await self._patches()
-        end_s = self._t_s(router) + self.scenario.rest_s
-        await self._watch_until(router, end_s, "at rest: nothing may be written now")
-        writes = await self._patches() - before
+        writes = await self._rest(router)
         router.stop()
         self._judge(router, patience_s=0.0)
         return summarize(
@@ -98,7 +97,8 @@ class Performance:
                 content_type=APPLY_PATCH,
                 query={"fieldManager": "demo"},
             )
-        phase(self.recorder, -WARM_UP_S, "applied Deployment, Service and ServingFleet", self.view)
+        text = "applied Deployment, Service and ServingFleet"
+        phase(self.recorder, -self.scenario.warm_up_s, text, self.view)
 
     async def _gateway(self) -> Router:
         router = await self.cluster.simulation.router(
@@ -111,7 +111,7 @@ class Performance:
 
     def _t_s(self, router: Router) -> float:
         """Time since the day began. [s]"""
-        return router.t_s - WARM_UP_S if router.truth.records else -WARM_UP_S
+        return (router.t_s if router.truth.records else 0.0) - self.scenario.warm_up_s
 
     async def _watch_until(self, router: Router, end_s: float, text: str) -> None:
         phase(self.recorder, self._t_s(router), text, self.view)
@@ -134,9 +134,27 @@ class Performance:
             if self._t_s(router) >= begun_s and len(set(recent)) == 1:
                 return
 
+    async def _rest(self, router: Router) -> int:
+        """Count what is written at rest, and say what it was."""
+        before, status = await patches(self.cluster, self.client), await self._status()
+        end_s = self._t_s(router) + self.scenario.rest_s
+        await self._watch_until(router, end_s, "at rest: nothing may be written now")
+        written = await patches(self.cluster, self.client) - before
+        for name, count in written.items():
+            text = f"{count} PATCH of {name} at rest"
+            phase(self.recorder, self._t_s(router), text, self.view)
+        if written:
+            text = f"changed at rest: {changes(status, await self._status()) or 'nothing'}"
+            phase(self.recorder, self._t_s(router), text, self.view)
+        return written.total()
+
+    async def _status(self) -> dict[str, Any]:
+        fleet = await self.client.get(SERVING_FLEETS, NAMESPACE, NAME)
+        return fleet.get("status") or {}
+
     async def _second(self, router: Router) -> None:
         if self.cluster.operator is not None and self.cluster.operator.exit_code is not None:
-            raise RuntimeError(f"the operator has ended: {self.cluster.operator.last_words()}")
+            raise StartError(f"the operator has ended: {self.cluster.operator.last_words()}")
         moment = await self._moment(router)
         scaled(self.recorder, moment, self.view)
         self._judge(router)
@@ -164,7 +182,8 @@ class Performance:
             pods=sum(key[0] == NAMESPACE for key in self.cluster.simulation.pods),
             ready_replicas=latest.ready_replicas if latest else 0,
             current_replicas=deployment["spec"]["replicas"],
-            **read_status(fleet),
+            **await read_gauges(self.cluster.operator_metrics_url),
+            **read_decision(fleet),
         )
 
     def _judge(self, router: Router, *, patience_s: float = PATIENCE_S) -> None:
@@ -177,9 +196,8 @@ class Performance:
         width_s = self.scenario.window_s
         last = math.ceil(self.scenario.day.duration_s / width_s)
         while (judged := len(self.windows_met)) < last:
-            records = in_window(
-                router.truth.records, router.truth.origin_s + WARM_UP_S, judged, width_s
-            )
+            begin_s = router.truth.origin_s + self.scenario.warm_up_s
+            records = in_window(router.truth.records, begin_s, judged, width_s)
             over_s = self._t_s(router) - (judged + 1) * width_s
             finished = all(math.isfinite(record.finished_s) for record in records)
             if over_s < 0 or (over_s < patience_s and not finished):
@@ -192,14 +210,6 @@ class Performance:
             if not met:
                 text = f"window {judged + 1} of {last} missed the objective"
                 phase(self.recorder, self._t_s(router), text, self.view)
-
-    async def _patches(self) -> int:
-        """PATCHes on fleets and targets so far, counted by the API server."""
-        memory = self.cluster.api.memory
-        if memory is not None:
-            counts = memory.request_counts
-            return sum(counts.count(verb="patch", resource=resource) for resource in WRITTEN)
-        return patches_in(await self.client.text("/metrics"))
 
     def _model(self) -> tuple[Replica, Workload]:
         """What the demo's planner would assume of a replica and its requests."""
@@ -235,42 +245,3 @@ def arrival_rate_per_s(records: Sequence[RequestRecord], now_s: float) -> float:
             break
         count += 1
     return count / LOOK_BACK_S
-
-
-def in_window(
-    records: Sequence[RequestRecord], origin_s: float, index: int, width_s: float
-) -> list[RequestRecord]:
-    """Requests that arrived in one window of the day."""
-    begin_s = origin_s + index * width_s
-    return [record for record in records if begin_s <= record.arrival_s < begin_s + width_s]
-
-
-def latency_s(record: RequestRecord, metric: str) -> float | None:
-    """One latency of one request; None if it has no such latency. [s]"""
-    match metric:
-        case "TimeToFirstToken":
-            return record.time_to_first_token_s
-        case "EndToEnd":
-            return record.residence_time_s
-        case _:
-            return record.time_per_output_token_s
-
-
-def holds(records: Sequence[RequestRecord], metric: str, percentile: int, target_s: float) -> bool:
-    """Whether a percentile of the requests is inside its target; unfinished ones are not."""
-    values = [value for record in records if (value := latency_s(record, metric)) is not None]
-    found = percentile_of(values, percentile)
-    return found is None or found <= target_s
-
-
-def patches_in(metrics: str) -> int:
-    """PATCHes on fleets and deployments in the metrics of a real API server."""
-    total = 0.0
-    for line in metrics.splitlines():
-        if not line.startswith("apiserver_request_total{") or 'verb="PATCH"' not in line:
-            continue
-        if re.search(r'resource="(servingfleets|deployments)"', line) and (
-            'resource="servingfleets"' in line or 'subresource="scale"' in line
-        ):
-            total += float(line.rsplit(" ", 1)[1])
-    return round(total)

@@ -23,9 +23,11 @@ class Moment:
     """Pods that hold accelerators: starting, ready and draining."""
     ready_replicas: int
     current_replicas: int
-    desired_replicas: int | None
+    desired_replicas: float | None
     ceiling_per_s: float | None
     """Of one replica. [1/s]"""
+    expected_rate_per_s: float | None
+    """What the operator expects by the time a new replica would serve. [1/s]"""
     utilization: float | None
     loop_gain: float | None
     reason: str
@@ -89,20 +91,7 @@ class Recorder:
         return seconds * gpus_per_replica / SECONDS_PER_HOUR
 
 
-def read_status(fleet: Mapping[str, Any]) -> dict[str, Any]:
-    """Pick what is shown out of a ServingFleet's status."""
-    status = fleet.get("status") or {}
-    replica = status.get("replica") or {}
-    decision = status.get("decision") or {}
-    return {
-        "desired_replicas": status.get("desiredReplicas"),
-        "ceiling_per_s": _number(replica.get("ceilingRequestsPerSecond")),
-        "utilization": _number(replica.get("utilization")),
-        "loop_gain": _number(replica.get("loopGain")),
-        "reason": decision.get("reason", ""),
-        "because": decision.get("because", ""),
-    }
-
-
-def _number(text: str | None) -> float | None:
-    return None if text in (None, "") else float(text)
+def read_decision(fleet: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick the decision in words out of a ServingFleet's status."""
+    decision = (fleet.get("status") or {}).get("decision") or {}
+    return {"reason": decision.get("reason", ""), "because": decision.get("because", "")}

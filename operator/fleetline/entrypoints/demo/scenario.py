@@ -1,4 +1,4 @@
-"""What the demo deploys and how its load swings: a day and a burst, compressed into minutes."""
+"""What the demo deploys and how its load swings: a day of two peaks, compressed into minutes."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -6,13 +6,30 @@ from typing import Any, Final
 from fleetline.model.objective import Metric, Objective
 from sim_cluster.nodes import NodeSpec
 from sim_cluster.traffic.lengths import LogNormalLengths
-from sim_cluster.traffic.shapes import CompressedDay
+from sim_cluster.traffic.shapes import CompressedDay, Sequence, Shape
 
 NAMESPACE: Final = "default"
 NAME: Final = "chat"
 MODEL: Final = "llama-3.1-8b"
 SLOTS: Final = 64
 """Slots of an engine: small, so that its latency bends within the demo's load. [requests]"""
+
+
+NIGHT_PER_S: Final = 2.0
+
+
+def day_of_two_peaks() -> Shape:
+    """Return a morning's peak, a higher one in the evening, and a burst as that one falls."""
+    morning = CompressedDay(trough_per_s=NIGHT_PER_S, peak_per_s=15.0, duration_s=62.5, peak_at=0.5)
+    evening = CompressedDay(
+        trough_per_s=NIGHT_PER_S,
+        peak_per_s=30.0,
+        duration_s=112.5,
+        peak_at=0.58,
+        burst_per_s=4.0,
+        burst_at=0.8,
+    )
+    return Sequence((morning, evening))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +44,17 @@ class Scenario:
             mean_prompt_tokens=250, mean_output_tokens=80, variation=0.5, longest_tokens=1024
         )
     )
-    day: CompressedDay = field(
-        default_factory=lambda: CompressedDay(
-            trough_per_s=3.0, peak_per_s=29.0, duration_s=160.0, burst_per_s=3.0, burst_width_s=8.0
-        )
-    )
+    day: Shape = field(default_factory=day_of_two_peaks)
+    first_per_s: float = 0.8
+    """Traffic begins softly: before the first requests have completed nobody knows their lengths.
+    [1/s]"""
+    warm_up_s: float = 12.0
+    """Traffic before the day, so that lengths and start-ups are known. [s]"""
     objectives: tuple[Objective, ...] = (
         Objective(metric=Metric.TIME_TO_FIRST_TOKEN, percentile=95, target_s=0.5),
     )
-    startup: str = "lognormal(4s,0.15)"
-    period_s: float = 2.0
+    startup: str = "lognormal(3s,0.15)"
+    period_s: float = 1.5
     """Between two turns of the operator. [s]"""
     scrape_s: float = 1.0
     window_s: float = 12.5

@@ -96,8 +96,13 @@ def screen(scenario: Scenario, recorder: Recorder, hint: str) -> Panel:
             [moment.arrival_rate_per_s for moment in shown],
         ),
         (
+            "arrivals to be ready for",
+            f"{_show(now.expected_rate_per_s, '.1f')} req/s",
+            [moment.expected_rate_per_s for moment in shown],
+        ),
+        (
             "replicas ready / desired",
-            f"{now.ready_replicas} / {_show(now.desired_replicas, 'd')}",
+            f"{now.ready_replicas} / {_show(now.desired_replicas, '.0f')}",
             [float(moment.ready_replicas) for moment in shown],
         ),
         (
