@@ -34,6 +34,11 @@ INTERCONNECT_SHARE: Final = 0.5
 """Bus bandwidth of a large all-reduce over the bidirectional data sheet figure: half of it is one
 direction, and reducing inside the switch reaches nearly all of that."""
 
+EXPERT_VALUES: Final = 44e6
+EXPERT_POWER: Final = 0.25
+"""Weights of one expert of one layer to which `Efficiency.expert_compute` belongs, and how what its
+matrices reach grows with them: from 5 million (Qwen3-30B) to 176 million (Mixtral-8x7B)."""
+
 POSITIONAL_VALUES: Final = 64.0
 """Values of a latent that carry the position (DeepSeek-V2: decoupled rotary keys)."""
 
@@ -129,7 +134,13 @@ def _shares_of_peak(replica: Replica) -> tuple[float, float]:
     compute, prefill = share * efficiency.compute, share * efficiency.prefill
     if not replica.architecture.experts:
         return compute, prefill
-    return compute * efficiency.expert_compute, prefill * efficiency.expert_prefill
+    model = replica.architecture
+    size = model.expert_parameters / (model.layers * model.experts)
+    wider = (size / EXPERT_VALUES) ** EXPERT_POWER
+    return (
+        compute * min(1.0, wider * efficiency.expert_compute),
+        prefill * min(1.0, wider * efficiency.expert_prefill),
+    )
 
 
 def all_reduce_s_per_token(replica: Replica) -> float:
