@@ -87,6 +87,38 @@ def test_the_chain_names_the_link_that_dominates_the_first_token() -> None:
         "dominates_first_token": False,
     }
     assert sum(link["dominates_first_token"] for link in chain) >= 1
+    assert [link["link"] for link in chain] == [
+        "network and gateway",
+        "router",
+        "request",
+        "slot wait",
+        "prefill wait",
+        "own prefill",
+        "first step",
+        "decode",
+    ]
+
+
+def test_the_plan_says_which_knob_moves_the_ceiling() -> None:
+    found = answer("plan", *LLAMA_8B, *CHAT, *FIRST_TOKEN, "--rate", "50")["sensitivity"]
+
+    moves = {row["knob"]: row["ceiling_per_knob"] for row in found}
+    assert moves["compute"] > 0
+    assert moves["prompt tokens"] < 0
+    assert [abs(row["ceiling_per_knob"]) for row in found] == sorted(
+        (abs(change) for change in moves.values()), reverse=True
+    )
+
+
+def test_the_curve_shows_the_chain_and_where_the_branches_meet() -> None:
+    found = answer("curve", *LLAMA_8B, *CHAT, *FIRST_TOKEN, "--rate", "8")
+
+    places = {mark["place"]: mark["value"] for mark in found["marks"]}
+    assert places["stable and unstable branch meet"] == pytest.approx(places["saturation"])
+    assert places["a congested replica serves"] <= places["saturation"]
+    assert places["stable branch at 8 requests/s"] < 256
+    links = {link["link"]: link["mean_s"] for link in found["chain"]}
+    assert links["decode"] > links["own prefill"] > 0
 
 
 @pytest.mark.parametrize(

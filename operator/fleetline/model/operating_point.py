@@ -145,15 +145,15 @@ def check_fit(replica: Replica, lanes: Lanes) -> None:
 
 def _chain(lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Link, ...]:
     own, gaps = own_prefill_s(lanes, loop), lanes.kinds.output_tokens - 1.0
+    first = np.minimum(np.broadcast_to(loop.step_s[..., np.newaxis], own.shape), own)
     token, wait = time_per_output_token(lanes, loop), prefill_wait(lanes, loop)
     share, slot = slot_wait(lanes, loop, capacity)
     chain = {
         "request": _alike(lanes.step["request_s"], 0.0 * share),
         "slot wait": _alike(share * slot.mean_s, share * (2.0 - share) * slot.variance_s2),
         "prefill wait": _alike(wait.mean_s, wait.variance_s2),
-        "own prefill": Latency(
-            mean_s=own, variance_s2=0.0 * own, shift_s=own, weights=lanes.kinds.weights
-        ),
+        "own prefill": _fixed(own - first, lanes),
+        "first step": _fixed(first, lanes),
         "decode": Latency(
             mean_s=gaps * token.mean_s,
             variance_s2=gaps * gaps * token.variance_s2
@@ -163,6 +163,16 @@ def _chain(lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Link, ...]:
         ),
     }
     return tuple(Link(name=name, latency=latency) for name, latency in chain.items())
+
+
+def _fixed(by_kind_s: Array, lanes: Lanes) -> Latency:
+    """Return a link that varies by the kind of request alone."""
+    return Latency(
+        mean_s=by_kind_s,
+        variance_s2=0.0 * by_kind_s,
+        shift_s=by_kind_s,
+        weights=lanes.kinds.weights,
+    )
 
 
 def _alike(mean_s: Array, variance_s2: Array) -> Latency:

@@ -9,8 +9,11 @@ import typer
 from fleetline.adapters.catalog import load_catalog
 from fleetline.control.curve import Curve, CurvePoint, draw_curve
 from fleetline.entrypoints import options, plots, tables
+from fleetline.entrypoints.chains import chain_rows, tail_percentile
 from fleetline.errors import ManifestError
+from fleetline.model.branches import Branches, branches
 from fleetline.model.hardware import Precision
+from fleetline.model.operating_point import operate
 
 MILLI = 1e3
 PLOT_FORMATS = (".svg", ".png", ".html")
@@ -68,30 +71,37 @@ def run(
         step_token_budget=step_token_budget,
     )
     replica = options.build_replica(catalog, model, catalog.accelerator(accelerator), engine)
+    workload = options.read_workload(
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        lengths=lengths,
+        image_tokens=image_tokens,
+        dispersion=dispersion,
+    )
+    objectives = [options.parse_objective(text) for text in objective or []]
     curve = draw_curve(
         replica,
-        options.read_workload(
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
-            lengths=lengths,
-            image_tokens=image_tokens,
-            dispersion=dispersion,
-        ),
-        objectives=[options.parse_objective(text) for text in objective or []],
+        workload,
+        objectives=objectives,
         arrival_rate_per_s=rate,
         price_usd_per_hour=catalog.price_usd_per_hour(accelerator) if price is None else price,
     )
     title = f"{replica.architecture.name} on {tensor_parallel} x {replica.accelerator.name}"
+    at_per_s = load_of_interest(curve, rate)
     marks = named_places(curve, replica.accelerators)
+    marks += branch_rows(branches(replica, workload, at_per_s), at_per_s)
+    point = operate(replica, workload, at_per_s)
+    chain = chain_rows(point, tail_percentile(objectives)) if point.is_stable else []
     if output is options.Output.JSON:
         points = [asdict(point) for point in curve.points]
-        tables.print_json({"title": title, "marks": marks, "points": points})
+        tables.print_json({"title": title, "marks": marks, "points": points, "chain": chain})
     elif output is options.Output.CSV:
         tables.print_rows(title, [asdict(point) for point in curve.points], output)
     else:
         tables.print_rows(title, [short_row(point) for point in curve.points[::2]], output)
         plots.print_curve(title, curve)
         tables.print_rows("Places on the curve", marks, output)
+        tables.print_rows(f"Latency at {at_per_s:.4g} requests/s, link by link", chain, output)
     for path in plot or []:
         plots.write_curve(path, title, curve, marks)
     if claim is not None and not judge_claim(curve, replica.accelerators, claim):
@@ -148,6 +158,27 @@ def named_places(curve: Curve, accelerators: int) -> list[dict[str, Any]]:
         ("saturation", curve.capacity_per_s, "requests/s"),
         ("most output", best, "tokens/s and accelerator"),
     ]
+    return [{"place": place, "value": value, "unit": unit} for place, value, unit in rows]
+
+
+def load_of_interest(curve: Curve, rate_per_s: float | None) -> float:
+    """Rate asked for, else the ceiling, else the knee. [1/s]"""
+    if rate_per_s is not None:
+        return rate_per_s
+    if curve.cut is not None and curve.cut.rate_per_s > 0:
+        return curve.cut.rate_per_s
+    return curve.knee.arrival_rate_per_s
+
+
+def branch_rows(both: Branches, rate_per_s: float) -> list[dict[str, Any]]:
+    """List where the stable branch ends, and what a congested replica serves."""
+    rows: list[tuple[str, float | str, str]] = [
+        ("stable and unstable branch meet", both.meeting_rate_per_s, "requests/s"),
+        ("a congested replica serves", both.congested_rate_per_s, "requests/s"),
+        (f"stable branch at {rate_per_s:.4g} requests/s", both.stable_requests, "sequences"),
+    ]
+    if both.is_metastable:
+        rows.append(("unstable branch: no way back from", both.unstable_requests, "sequences"))
     return [{"place": place, "value": value, "unit": unit} for place, value, unit in rows]
 
 

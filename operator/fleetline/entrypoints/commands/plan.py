@@ -9,8 +9,8 @@ from fleetline.adapters.catalog import load_catalog
 from fleetline.adapters.durations import parse_duration_s
 from fleetline.control.plan import Plan, Question, engine_objectives, plan
 from fleetline.entrypoints import options, tables
+from fleetline.entrypoints.chains import chain_rows, sensitivity_rows, tail_percentile
 from fleetline.model.hardware import Precision
-from fleetline.model.objective import Metric, Objective
 
 
 def register(app: typer.Typer) -> None:
@@ -78,8 +78,9 @@ def run(
     title = f"{model} on {hardware.name}: {answer.replicas} replicas"
     tables.print_rows(title, [asdict(step) for step in answer.steps], output)
     if output is options.Output.TABLE:
-        tables.print_rows("Latency, link by link", chain_rows(question, answer), output)
+        tables.print_rows("Latency, link by link", links(question, answer), output)
         tables.print_rows("Objectives", objective_rows(question, answer), output)
+        tables.print_rows("A tenth more of it moves the ceiling", knobs(question, answer), output)
 
 
 def as_json(question: Question, answer: Plan) -> dict[str, Any]:
@@ -97,34 +98,27 @@ def as_json(question: Question, answer: Plan) -> dict[str, Any]:
         "cost_per_hour": answer.cost_usd_per_hour,
         "cost_per_million_output_tokens": answer.cost_usd_per_million_tokens,
         "steps": [asdict(step) for step in answer.steps],
-        "chain": chain_rows(question, answer),
+        "chain": links(question, answer),
+        "sensitivity": knobs(question, answer),
         "objectives": objective_rows(question, answer),
     }
 
 
-def chain_rows(question: Question, answer: Plan) -> list[dict[str, Any]]:
-    """Mean and tail of each link, and which one dominates the tail."""
-    percentile = tail_percentile(list(question.objectives))
-    links = [("network and gateway", question.allowance_s, question.allowance_s)]
-    links += [
-        (link.name, link.mean_s, link.percentile_s(percentile)) for link in answer.point.chain
-    ]
-    worst_s = max(tail_s for name, _, tail_s in links if name != "decode")
-    return [
-        {
-            "link": name,
-            "mean_s": mean_s,
-            f"p{percentile}_s": tail_s,
-            "dominates_first_token": name != "decode" and tail_s == worst_s,
-        }
-        for name, mean_s, tail_s in links
-    ]
+def links(question: Question, answer: Plan) -> list[dict[str, Any]]:
+    """Return the latency chain at the planned load."""
+    percentile = tail_percentile(question.objectives)
+    return chain_rows(answer.point, percentile, allowance_s=question.allowance_s)
 
 
-def tail_percentile(objectives: list[Objective]) -> int:
-    """Percentile of the first-token objective, or of the first objective."""
-    first = [one for one in objectives if one.metric is Metric.TIME_TO_FIRST_TOKEN]
-    return (first or objectives)[0].percentile
+def knobs(question: Question, answer: Plan) -> list[dict[str, Any]]:
+    """Return the elasticities of the ceiling."""
+    return sensitivity_rows(
+        question.replica,
+        question.workload,
+        question.objectives,
+        replicas=answer.replicas,
+        allowance_s=question.allowance_s,
+    )
 
 
 def objective_rows(question: Question, answer: Plan) -> list[dict[str, Any]]:
