@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sim_cluster import signals
 from sim_cluster.file_lock import locked
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ def _package_count(environment: dict[str, str]) -> int:
         command, cwd=SOURCE, env=environment, capture_output=True, text=True, check=False
     )
     if listed.returncode != 0:
-        raise BuildError(f"cannot fetch the control plane's Go modules: {listed.stderr.strip()}")
+        said = "\n".join(listed.stderr.strip().splitlines()[-20:])
+        raise BuildError(f"cannot fetch the control plane's Go modules: {said}")
     return len(listed.stdout.splitlines())
 
 
@@ -169,5 +171,18 @@ def _kill_group(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+def main() -> int:
+    """Build ahead of time and print where the program lies; a signal ends the compilers as well."""
+    try:
+        with signals.interrupting():
+            print(binary(lambda line: print(line, file=sys.stderr, flush=True)))
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
 if __name__ == "__main__":
-    print(binary(lambda line: print(line, file=sys.stderr, flush=True)))
+    sys.exit(main())
