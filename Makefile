@@ -29,7 +29,10 @@ check: $(VENV)/.installed ## Formatting, lint, types, import layers
 
 $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "installing Python packages, fetching kubectl and Prometheus (once; a minute or two) ..."
+	@$(BIN)/python -m sim_cluster.tools kubectl prometheus > /dev/null 2>&1 & \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
+	installed=$$?; wait; exit $$installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
