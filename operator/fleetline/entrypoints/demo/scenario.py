@@ -15,7 +15,7 @@ SLOTS: Final = 64
 """Slots of an engine: small, so that its latency bends within the demo's load. [requests]"""
 
 
-NIGHT_PER_S: Final = 2.0
+NIGHT_PER_S: Final = 1.5
 
 
 def day_of_two_peaks() -> Shape:
