@@ -11,7 +11,7 @@ from fleetline.control.turn import Turn, take_turn
 from fleetline.policy.attainment import FIRST
 from fleetline.policy.behavior import SCALE_DOWN, Behavior
 from fleetline.policy.decision import Reason
-from tests.control.fakes import FakeCluster, a_fleet, a_target, pods, seen
+from tests.control.fakes import OBJECTIVE, FakeCluster, a_fleet, a_target, pods, seen
 
 PERIOD_S = 15.0
 
@@ -108,19 +108,20 @@ async def test_one_bad_turn_restarts_the_window_before_a_decrease() -> None:
     cluster = FakeCluster(a_target(8))
     quiet = seen(0.0, replicas=8)
 
-    taken = await turns(a_fleet(), cluster, [*[quiet] * 19, "gone", *[quiet] * 9])
+    taken = await turns(a_fleet(), cluster, [*[quiet] * 19, "gone", *[quiet] * 25])
 
-    assert next(turn.now_s for turn in taken if turn.wrote) >= 20 * PERIOD_S + 60.0
+    window_s = SCALE_DOWN.stabilization_window_s
+    assert next(turn.now_s for turn in taken if turn.wrote) >= 20 * PERIOD_S + window_s
 
 
 async def test_an_apply_that_drops_the_count_is_undone_in_the_next_turn() -> None:
     busy, fleet = seen(300.0, replicas=40), a_fleet(max_replicas=60)
     cluster = FakeCluster(a_target(40))
-    before = await turns(fleet, cluster, [busy] * 30)
+    before = await turns(fleet, cluster, [busy] * 60)
     wanted = cluster.target.replicas
     cluster.target = replace(cluster.target, replicas=1)
 
-    after = await turns(fleet, cluster, [busy], memory=before[-1].memory, start_s=30 * PERIOD_S)
+    after = await turns(fleet, cluster, [busy], memory=before[-1].memory, start_s=60 * PERIOD_S)
 
     assert after[-1].decision.desired_replicas >= wanted - 1
 
@@ -295,12 +296,42 @@ async def test_a_clock_that_jumps_an_hour_restarts_the_window() -> None:
 
 
 async def test_the_margin_grows_while_a_measured_percentile_is_above_its_target() -> None:
-    from fleetline.control.ports import Reading
-    from tests.control.fakes import OBJECTIVE
-
     slow = seen(10.0, latency_percentiles_s={str(OBJECTIVE): Reading(0.08)})
     cluster = FakeCluster(a_target(1))
 
-    taken = await turns(a_fleet(), cluster, [slow] * 9)
+    taken = await turns(a_fleet(), cluster, [slow] * 40)
 
     assert taken[-1].memory.margin_factor > 1.05 * FIRST
+
+
+async def test_what_is_late_while_replicas_are_missing_teaches_half_as_much() -> None:
+    late = {str(OBJECTIVE): Reading(0.08)}
+    slow, overrun = (seen(rate, latency_percentiles_s=late) for rate in (10.0, 200.0))
+    enough, short = FakeCluster(a_target(1)), FakeCluster(a_target(1), start_at_once=False)
+
+    served = await turns(a_fleet(), enough, [slow] * 60)
+    missing = await turns(a_fleet(), short, [overrun] * 60)
+
+    assert len(short.written) > 0
+    assert FIRST < missing[-1].memory.margin_factor < served[-1].memory.margin_factor
+
+
+async def test_a_gust_that_is_through_before_a_start_could_help_adds_nothing() -> None:
+    calm, gust = seen(10.0, replicas=2), seen(10.0, replicas=2, running_requests=Reading(4000.0))
+
+    passing, staying = FakeCluster(a_target(2)), FakeCluster(a_target(2))
+    await turns(a_fleet(), passing, [calm, calm, calm, gust, calm, calm])
+    await turns(a_fleet(), staying, [calm, calm, calm, *[gust] * 8])
+
+    assert passing.written == []
+    assert staying.target.replicas > 2
+
+
+async def test_an_unknown_gauge_does_not_hide_what_is_inside() -> None:
+    full = seen(10.0, replicas=2, running_requests=Reading(4000.0))
+    blind = seen(10.0, replicas=2, running_requests=unknown("no series"))
+    cluster = FakeCluster(a_target(2))
+
+    await turns(a_fleet(), cluster, [full, blind, full])
+
+    assert cluster.target.replicas > 2

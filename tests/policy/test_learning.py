@@ -1,10 +1,10 @@
-"""Start-up times and the margin: measured, bounded, slow to forget."""
+"""Start-up times and the margin: measured, bounded, and forgotten in time."""
 
 from dataclasses import replace
 
 import pytest
 
-from fleetline.policy.attainment import HIGHEST, LOWEST, learn_margin_factor
+from fleetline.policy.attainment import HIGHEST, Attainment, learn_margin_factor
 from fleetline.policy.startup import PRIOR_S, StartupTimes
 
 
@@ -44,18 +44,37 @@ def test_the_deadline_is_a_multiple_of_the_longest_start() -> None:
     assert startup.deadline_s == 600.0
 
 
-def test_one_late_minute_in_two_hundred_balances() -> None:
-    margin = learn_margin_factor(1.1, missed=1, elapsed_s=60)
-    for _ in range(199):
-        margin = learn_margin_factor(margin, missed=0, elapsed_s=60)
+def test_a_late_minute_raises_the_margin() -> None:
+    assert learn_margin_factor(1.1, attainment=Attainment.LATE, elapsed_s=60) == pytest.approx(
+        1.122
+    )
 
-    assert margin == pytest.approx(1.1, rel=0.002)
+
+def test_what_is_late_while_replicas_are_missing_counts_half() -> None:
+    raised = learn_margin_factor(1.1, attainment=Attainment.LATE_WHILE_SHORT, elapsed_s=60)
+
+    assert raised == pytest.approx(1.111)
+
+
+def test_the_margin_halves_its_distance_from_one_in_four_hours() -> None:
+    margin, low = 1.4, 0.9
+    for _ in range(4 * 60):
+        margin = learn_margin_factor(margin, attainment=Attainment.HELD, elapsed_s=60)
+        low = learn_margin_factor(low, attainment=Attainment.HELD, elapsed_s=60)
+
+    assert margin == pytest.approx(1.2, rel=1e-6)
+    assert low == pytest.approx(0.95, rel=1e-6)
+
+
+def test_a_long_pause_counts_as_two_minutes() -> None:
+    paused = learn_margin_factor(1.2, attainment=Attainment.LATE, elapsed_s=3600)
+
+    assert paused == pytest.approx(1.2 * 1.04)
 
 
 def test_the_margin_stays_within_bounds() -> None:
-    high = low = 1.0
+    margin = 1.0
     for _ in range(2000):
-        high = learn_margin_factor(high, missed=2, elapsed_s=60)
-        low = learn_margin_factor(low, missed=0, elapsed_s=60)
+        margin = learn_margin_factor(margin, attainment=Attainment.LATE, elapsed_s=60)
 
-    assert (high, low) == (HIGHEST, LOWEST)
+    assert margin == HIGHEST

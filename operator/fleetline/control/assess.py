@@ -40,6 +40,9 @@ SMOOTHED_PER_S: Final = 1 / 60
 """Nothing is averaged over longer than the square of the horizon times this: over five minutes from
 134 s on, over seconds where replicas serve within seconds. [1/s]"""
 
+SEEN_LATE_S: Final = 60.0
+"""Rates are means over a minute, scraped a while ago: the present is seen only by then. [s]"""
+
 MOST_SMOOTHING_S: Final = 600.0
 
 
@@ -140,7 +143,7 @@ def _capacity(fleet: Fleet, memory: Memory, target: Target) -> tuple[Capacity | 
         capacity = capacity_of(target.replica, memory.calibration, shape, fleet.objectives)
     except ModelError as error:
         return None, str(error)
-    if not capacity.ceiling_at(1).is_attainable:
+    if not capacity.ample.is_attainable:
         return None, capacity.unattainable_because or "no load meets the objectives"
     return capacity, ""
 
@@ -151,22 +154,23 @@ def _demand(
     """Say what has to be served; unknown arrivals are inferred by Little's law."""
     running, waiting = seen.running_requests.value, seen.waiting_requests.value
     inside = (running or 0.0) + (waiting or 0.0)
+    steadily = min((one for _, one in memory.inside), default=inside)
     rate_per_s = seen.arrival_rate_per_s.value
     if rate_per_s is None:
         because = f"arrivals are unknown: {seen.arrival_rate_per_s.unknown_because}"
         if capacity is None or running is None:
             return None, None, because
-        residence_s = capacity.ceiling_at(1).residence_time_s
+        residence_s = capacity.smallest.residence_time_s
         inferred = inside / residence_s if residence_s > 0 else 0.0
         return _known(inferred, inferred, inside, waiting, memory), None, because
-    horizon_s = memory.startup.likely_s + period_s
+    horizon_s = memory.startup.likely_s + period_s + SEEN_LATE_S
     forecast = expect_maximum(
         memory.rates,
         horizon_s,
         smoothing_s=min(_smoothing_s(capacity), SMOOTHED_PER_S * horizon_s**2),
     )
     expected_per_s = max(rate_per_s, forecast.expected_rate_per_s)
-    demand = _known(rate_per_s, expected_per_s, inside, waiting, memory)
+    demand = _known(rate_per_s, expected_per_s, steadily, waiting, memory)
     return demand, forecast, ""
 
 
@@ -189,7 +193,7 @@ def _known(
 def _smoothing_s(capacity: Capacity | None) -> float:
     if capacity is None:
         return LEAST_SMOOTHING_S
-    ceiling = capacity.ceiling_at(1)
+    ceiling = capacity.smallest
     if ceiling.limit not in SMOOTHED_LIMITS:
         return LEAST_SMOOTHING_S
     stay_s = SMOOTHED_SHARE * ceiling.residence_time_s

@@ -43,6 +43,17 @@ class Capacity:
     _ceilings: dict[int, Ceiling] = field(default_factory=dict, repr=False, compare=False)
     """By fleet size, as far as they were asked for: looking them up anew means hashing all this."""
 
+    @property
+    def ample(self) -> Ceiling:
+        """Ceiling among many, which share every burst: what fails here, no fleet can meet."""
+        return self.ceiling_at(FLEET_SIZES[-1])
+
+    @property
+    def smallest(self) -> Ceiling:
+        """Ceiling in the smallest fleet that can meet the objectives: bursts may fill one alone."""
+        each = (self.ceiling_at(size) for size in FLEET_SIZES)
+        return next((one for one in each if one.is_attainable), self.ample)
+
     def ceiling_at(self, replicas: int) -> Ceiling:
         """Ceiling of one replica among `replicas` behind the router."""
         size = FLEET_SIZES[max(0, bisect_right(FLEET_SIZES, replicas) - 1)]
@@ -71,17 +82,17 @@ def capacity_of(
 def _capacity(learned: Replica, shape: Shape, objectives: tuple[Objective, ...]) -> Capacity:
     capacity = Capacity(replica=learned, shape=shape, objectives=objectives)
     for _ in objectives:
-        alone = capacity.ceiling_at(1)
-        if alone.is_attainable or alone.nearest_target_s is None:
+        ample = capacity.ample
+        if ample.is_attainable or ample.nearest_target_s is None:
             break
-        capacity = _relaxed(capacity, alone)
+        capacity = _relaxed(capacity, ample)
     return capacity
 
 
-def _relaxed(capacity: Capacity, alone: Ceiling) -> Capacity:
+def _relaxed(capacity: Capacity, ample: Ceiling) -> Capacity:
     """Replace the objective that cannot be met by the nearest that leaves room for load."""
-    nearest_s = alone.nearest_target_s or 0.0
-    missed = next((one for one in capacity.objectives if str(one.metric) == str(alone.limit)), None)
+    nearest_s = ample.nearest_target_s or 0.0
+    missed = next((one for one in capacity.objectives if str(one.metric) == str(ample.limit)), None)
     if missed is None:
         return capacity
     eased = replace(missed, target_s=nearest_s * RELAXED)
@@ -90,7 +101,7 @@ def _relaxed(capacity: Capacity, alone: Ceiling) -> Capacity:
         objectives=tuple(eased if one is missed else one for one in capacity.objectives),
         _ceilings={},
         unattainable=(*capacity.unattainable, missed),
-        unattainable_because=capacity.unattainable_because or alone.because,
+        unattainable_because=capacity.unattainable_because or ample.because,
         nearest_target_s=capacity.nearest_target_s or nearest_s,
     )
 

@@ -15,8 +15,8 @@ from fleetline.control.shape import workload_of
 from fleetline.model.calibration import Sample, update
 from fleetline.model.kv_cache import weight_bytes
 from fleetline.model.replica import Replica
-from fleetline.policy.attainment import learn_margin_factor
-from fleetline.policy.forecast import RateHistory
+from fleetline.policy.attainment import Attainment, learn_margin_factor
+from fleetline.policy.forecast import RateHistory, median_s
 from fleetline.policy.startup import StartupTimes
 
 CALIBRATION_PERIOD_S: Final = 60.0
@@ -28,14 +28,29 @@ LOADING_BYTES_PER_S: Final = 1e9
 ENGINE_START_S: Final = 60.0
 """Container, engine, graph capture and warm-up; for the prior of the start-up time. [s]"""
 
-LATENESS_S: Final = 120.0
+BURSTY: Final = 2.0
+"""Index of dispersion from which on the mean TTFT tells of bursts, not of how fast prompts are
+read: factors learned from it were up to a quarter off where seconds burst less than minutes."""
+
+LATENESS_S: Final = 300.0
 """Percentiles of one minute are noisy; a window of five is what counts. [s]"""
 
-WORST_RATIO: Final = 3.0
+WORST_RATIO: Final = 2.0
 """A percentile beyond this multiple of its target counts as this: one stall is one event."""
 
+INSIDE_SHARE: Final = 1 / 3
+LONGEST_INSIDE_S: Final = 60.0
+"""A gust of requests that is through before a replica could start needs none: what counts as inside
+is the least of the readings over a third of the start-up time, at most a minute. [s]"""
+
 LEAST_DIFFERENCES: Final = 8
-PRIOR_DIFFERENCES: Final = 20.0
+LEAST_BIN_S: Final = 15.0
+"""Counts of shorter bins are not looked at: scrapes are no closer. [s]"""
+
+PRIOR_DIFFERENCES: Final = 40.0
+STILL_SHARE: Final = 0.2
+"""Of differences that are exactly zero, above which scrapes are further apart than the bin."""
+
 NORMAL_QUARTILE: Final = 0.6745
 """Median of the absolute value of a standard normal."""
 
@@ -57,6 +72,7 @@ def learn(memory: Memory, lesson: Lesson) -> Memory:
     seen = lesson.seen
     if seen is None:
         return learned
+    learned = replace(learned, inside=_inside(memory, seen, lesson.now_s))
     rate_per_s = seen.arrival_rate_per_s.value
     if rate_per_s is not None:
         learned = replace(learned, rates=memory.rates.add(lesson.now_s, rate_per_s))
@@ -82,23 +98,34 @@ def missed_objectives(fleet: Fleet, seen: Observations) -> tuple[str, ...]:
 
 def dispersion_of(rates: RateHistory, window_s: float) -> float:
     """
-    Index of dispersion of arrival counts in windows of `window_s`, from differences.
+    Index of dispersion of arrival counts, from how rates over `window_s` move in a short bin.
 
-    Differences of neighbouring windows cancel the trend, their median ignores jumps. The prior
-    counts as `PRIOR_DIFFERENCES` of them.
+    From one turn to the next a sliding window gains a bin and loses another, so the difference
+    holds the counts of two bins. The scrapes in a window span a bin less than it. Short bins tell
+    bursts from demand that changes within minutes, which is the forecast's to expect; differences
+    cancel the trend, their median ignores jumps. Bins grow while rates stand still between
+    scrapes. The prior counts as `PRIOR_DIFFERENCES` bins.
     """
-    times = rates.times_s
+    times, seen = rates.times_s, rates.rates_per_s
     if times.size < LEAST_DIFFERENCES:
         return FIRST_DISPERSION
-    stride = max(1, round(window_s / max(1e-3, float(np.median(np.diff(times))))))
-    counts = rates.rates_per_s[::-1][::stride] * window_s
-    mean = float(counts.mean())
-    if counts.size < LEAST_DIFFERENCES or mean < 1:
-        return FIRST_DISPERSION
-    deviation = float(np.median(np.abs(np.diff(counts)))) / NORMAL_QUARTILE
-    measured = deviation**2 / 2 / mean
-    weight = counts.size / (counts.size + PRIOR_DIFFERENCES)
-    return max(1.0, weight * measured + (1 - weight) * FIRST_DISPERSION)
+    period_s = max(1e-3, median_s(np.diff(times)))
+    most = max(1, round(window_s / period_s))
+    first = min(most, max(1, math.ceil(LEAST_BIN_S / period_s - 1e-6)))
+    mean_per_s = float(seen.mean())
+    for lag in range(first, most + 1):
+        bin_s = min(window_s, lag * period_s)
+        span_s = max(window_s - bin_s, window_s / 2)
+        moved = np.abs(seen[lag:] - seen[:-lag]) * span_s
+        if moved.size < LEAST_DIFFERENCES or mean_per_s * bin_s < 1:
+            continue
+        if lag < most and float(np.mean(moved == 0.0)) > STILL_SHARE:
+            continue
+        measured = (float(np.median(moved)) / NORMAL_QUARTILE) ** 2 / 2 / (mean_per_s * bin_s)
+        bins = moved.size / lag
+        weight = bins / (bins + PRIOR_DIFFERENCES)
+        return max(1.0, weight * measured + (1 - weight) * FIRST_DISPERSION)
+    return FIRST_DISPERSION
 
 
 def startup_prior_s(replica: Replica) -> float:
@@ -114,6 +141,16 @@ def _startup(startup: StartupTimes, lesson: Lesson) -> StartupTimes:
     if observed.seconds or replica is None:
         return observed
     return replace(observed, prior_s=startup_prior_s(replica))
+
+
+def _inside(memory: Memory, seen: Observations, now_s: float) -> tuple[tuple[float, float], ...]:
+    """Known readings of what is inside, none older than a share of the start-up or a minute."""
+    since_s = now_s - min(LONGEST_INSIDE_S, INSIDE_SHARE * memory.startup.likely_s)
+    recent = tuple(one for one in memory.inside if since_s <= one[0] < now_s)
+    running = seen.running_requests.value
+    if running is None:
+        return recent
+    return (*recent, (now_s, running + (seen.waiting_requests.value or 0.0)))
 
 
 def _lateness_ratio(memory: Memory, lesson: Lesson) -> float | None:
@@ -148,9 +185,17 @@ def _margin_factor(memory: Memory, lesson: Lesson) -> float:
         return memory.margin_factor
     return learn_margin_factor(
         memory.margin_factor,
-        missed=int((memory.lateness_ratio or 0.0) > 1),
+        attainment=_attainment(memory, lesson.now_s),
         elapsed_s=lesson.now_s - memory.last_turn_s,
     )
+
+
+def _attainment(memory: Memory, now_s: float) -> Attainment:
+    """Whether requests are late, and may have come while too few replicas served."""
+    if (memory.lateness_ratio or 0.0) <= 1:
+        return Attainment.HELD
+    was_short = memory.short_s is not None and now_s - memory.short_s < LATENESS_S
+    return Attainment.LATE_WHILE_SHORT if was_short else Attainment.LATE
 
 
 def _calibrate(memory: Memory, lesson: Lesson) -> Memory:
@@ -160,6 +205,8 @@ def _calibrate(memory: Memory, lesson: Lesson) -> Memory:
     if since_s is not None and lesson.now_s - since_s < CALIBRATION_PERIOD_S:
         return memory
     sample = None if seen is None or ready < 1 else _sample(seen, lesson)
+    if sample is not None and memory.lengths.shape.dispersion >= BURSTY:
+        sample = replace(sample, time_to_first_token_s=None)
     if replica is None or sample is None or not memory.lengths.are_known:
         return memory
     state = update(memory.calibration, sample, replica, workload_of(memory.lengths.shape))

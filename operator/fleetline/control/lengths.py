@@ -18,7 +18,8 @@ TIME_CONSTANT_S: Final = 300.0
 LEAST_REQUESTS: Final = 5.0
 """Means over fewer requests are ignored: one long request is not a change of workload."""
 
-POINTS_REFRESH_S: Final = 300.0
+POINTS_REFRESH_S: Final = 900.0
+"""Histograms of lengths cover half an hour. [s]"""
 WINDOW_S: Final = 60.0
 HYSTERESIS: Final = 0.04
 """A mean has to leave its step by this much, relative, before another step is taken."""

@@ -28,6 +28,10 @@ class Memory:
     margin_factor: float = attainment.FIRST
     lateness_ratio: float | None = None
     """Measured percentile over its target, the worst objective, smoothed; None before any."""
+    inside: tuple[tuple[float, float], ...] = ()
+    """Running and waiting requests of the last minute of turns: (time [s], requests)."""
+    short_s: float | None = None
+    """When fewer replicas served than the model asks for the arrivals of that moment. [s]"""
     unknown_turns: int = 0
     """Turns in a row without metrics."""
     incomplete_turns: int = 0

@@ -6,7 +6,6 @@ The same model, asked a question instead of a cluster: how many replicas, at wha
 The answer carries its worked chain, step by step, with units.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -156,10 +155,10 @@ def _replicas(question: Question, objectives: Sequence[Objective]) -> tuple[int,
         return ceiling(question.replica, question.workload, objectives, replicas=replicas)
 
     _refuse_what_does_not_fit(question)
-    alone = at(1)
-    if not alone.is_attainable:
-        raise ModelError(alone.because)
-    low, high = 0, max(1, math.ceil(rate_per_s / alone.rate_per_s))
+    ample = at(MOST_REPLICAS)
+    if not ample.is_attainable:
+        raise ModelError(ample.because)
+    low, high = 0, 1
     while high * at(high).rate_per_s < rate_per_s:
         low, high = high, high * 2
         if high > MOST_REPLICAS:

@@ -12,6 +12,8 @@ from fleetline.errors import ObservationError
 from fleetline.policy.decision import Decision
 from fleetline.policy.history import Evidence, History, ScaleEvent
 from fleetline.policy.rules import decide
+from fleetline.policy.situation import Situation
+from fleetline.policy.sizing import replicas_for_rate
 
 PERIOD_S = 15.0
 """Time between turns, the HPA's. [s]"""
@@ -143,10 +145,20 @@ def _remember(memory: Memory, assessment: Assessment, decision: Decision, *, wro
         incomplete_turns=memory.incomplete_turns + 1
         if situation.evidence is Evidence.INCOMPLETE
         else 0,
+        short_s=now_s if _is_short(situation) else memory.short_s,
         last_scale_s=now_s if wrote else memory.last_scale_s,
         last_metrics_s=now_s if known else memory.last_metrics_s,
         last_turn_s=now_s,
     )
+
+
+def _is_short(situation: Situation) -> bool:
+    """Whether fewer replicas serve than what arrives now asks for, whatever is expected."""
+    demand, ceiling_at = situation.demand, situation.ceiling_at
+    if demand is None or ceiling_at is None:
+        return False
+    rate_per_s = demand.arrival_rate_per_s * demand.margin_factor
+    return situation.health.ready < replicas_for_rate(rate_per_s, ceiling_at)
 
 
 def _note_restored(history: History, assessment: Assessment, left: int) -> History:

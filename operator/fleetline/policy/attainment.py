@@ -1,39 +1,56 @@
 """
 A margin learned from how often the objectives held, so that nobody has to choose one.
 
-    late minute: margin x 1.03        good minute: margin x 0.99985
+    late although enough replicas served:  margin x 1.02 a minute
+    late while replicas were missing:      margin x 1.01 a minute
+    otherwise:                             the margin's distance from 1 halves in four hours
 
-The two balance where one minute in two hundred is late: what is late comes in clusters, so that of
-windows of five minutes about one in a hundred is missed.
+Lateness with enough replicas says that the ceiling is too high; without, that demand rises faster
+than was expected, which also wants more replicas, but may have been a jump that nobody foresees.
+The margin fades: workloads change, and what was learned with three replicas is not true with
+thirty.
 """
 
+import math
+from enum import Enum
 from typing import Final
 
-RAISE_PER_MINUTE: Final = 0.03
-LOWER_PER_MINUTE: Final = 0.00015
-LOWEST: Final = 0.85
-HIGHEST: Final = 2.5
+
+class Attainment(Enum):
+    """How the objectives fared in a stretch of time; the value is the margin's growth a minute."""
+
+    HELD = 0.0
+    LATE_WHILE_SHORT = 0.01
+    LATE = 0.02
+
+
+HALF_LIFE_S: Final = 4 * 3600.0
+REST: Final = 1.0
+"""Where the margin returns to: the ceiling and the forecast hold what safety is needed."""
+
+HIGHEST: Final = 1.6
 FIRST: Final = 1.05
-"""Where learning starts: on replayed traces, schedules that know the future do best with 1.05 to
-1.10."""
+"""Where learning starts, before the model has been compared with this fleet."""
 
 LONGEST_STEP_S: Final = 120.0
 SECONDS_PER_MINUTE: Final = 60.0
 
 
-def learn_margin_factor(margin_factor: float, *, missed: int, elapsed_s: float) -> float:
+def learn_margin_factor(margin_factor: float, *, attainment: Attainment, elapsed_s: float) -> float:
     """
-    Return the margin after `elapsed_s` seconds in which `missed` objectives (0 or more) failed.
+    Return the margin after `elapsed_s` seconds.
 
     Parameters
     ----------
     margin_factor
         The margin so far.
-    missed
-        Objectives whose measured percentile was above its target.
+    attainment
+        Whether an objective was missed, and whether replicas were missing then.
     elapsed_s
         Time since the margin was last learned. [s]
     """
-    minutes = min(max(elapsed_s, 0.0), LONGEST_STEP_S) / SECONDS_PER_MINUTE
-    per_minute = RAISE_PER_MINUTE if missed else -LOWER_PER_MINUTE
-    return min(HIGHEST, max(LOWEST, margin_factor * (1 + per_minute * minutes)))
+    since_s = min(max(elapsed_s, 0.0), LONGEST_STEP_S)
+    if attainment is Attainment.HELD:
+        return REST + (margin_factor - REST) * math.exp(-math.log(2) * since_s / HALF_LIFE_S)
+    raised = margin_factor * (1 + attainment.value * since_s / SECONDS_PER_MINUTE)
+    return max(margin_factor, min(HIGHEST, raised))

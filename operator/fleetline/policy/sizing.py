@@ -57,7 +57,9 @@ def _most(wanted_requests: float, alone_requests: float) -> int:
 
 def _smallest(is_enough: Callable[[int], bool], *, most: int) -> int:
     """Smallest count up to `most` that is enough, for one that stays enough when it grows."""
-    low, high = 0, most
+    low, high = 0, min(1, most)
+    while high < most and not is_enough(high):
+        low, high = high, min(most, 2 * high)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)

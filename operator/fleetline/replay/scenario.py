@@ -6,12 +6,14 @@ import numpy as np
 
 from fleetline.errors import ManifestError, ModelError
 from fleetline.model import ceiling as ceilings
+from fleetline.model.ceiling import Ceiling
 from fleetline.model.kv_cache import kv_capacity_tokens
 from fleetline.model.objective import Objective
 from fleetline.model.replica import Replica
 from fleetline.model.roofline import step_time
 from fleetline.model.workload import TokenLengths, Workload
 from fleetline.policy.behavior import Behavior
+from fleetline.policy.sizing import replicas_for_rate
 from fleetline.replay.site import Site
 from fleetline.replay.traces import Trace
 from sim_cluster.serving.fleet import FleetSimulation, Router
@@ -28,6 +30,9 @@ FIRST_STRETCH_S = 600.0
 
 FIRST_MARGIN = 1.25
 """And with a quarter more: a fleet that was served well until now."""
+
+MOST_REPLICAS = 4096
+"""What such a fleet cannot meet, none can: it shares every burst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,9 +118,7 @@ def site_of(scenario: Scenario) -> Site:
     """
     lengths = scenario.lengths
     workload = Workload(lengths=lengths, dispersion=scenario.dispersion)
-    alone = ceilings.ceiling(scenario.replica, workload, scenario.objectives)
-    if not alone.is_attainable:
-        raise ModelError(alone.because)
+    alone = _smallest_fleet(scenario.replica, workload, scenario.objectives)
     return Site(
         replica=scenario.replica,
         step_time=step_time(scenario.replica),
@@ -135,9 +138,9 @@ def default_max_replicas(
     trace: Trace, replica: Replica, objectives: tuple[Objective, ...], *, dispersion: float
 ) -> int:
     """Return twice what the largest minute needs, at least `LEAST_MAX_REPLICAS`."""
-    alone = _alone_rate_per_s(trace, replica, objectives, dispersion=dispersion)
     peak = float(trace.rate_per_s(MINUTE_S).max())
-    return max(LEAST_MAX_REPLICAS, int(np.ceil(2.0 * peak / alone)))
+    needed = _replicas_for(peak, trace, replica, objectives, dispersion=dispersion)
+    return max(LEAST_MAX_REPLICAS, 2 * needed)
 
 
 def first_replicas(
@@ -148,23 +151,43 @@ def first_replicas(
     dispersion: float,
     max_replicas: int,
 ) -> int:
-    """Replicas that the largest minute of the beginning needs, and a quarter more."""
-    alone = _alone_rate_per_s(trace, replica, objectives, dispersion=dispersion)
+    """Replicas that a quarter more than the largest minute of the beginning needs."""
     first = float(trace.rate_per_s(MINUTE_S)[: int(FIRST_STRETCH_S // MINUTE_S)].max())
-    return int(max(1, min(max_replicas, np.ceil(FIRST_MARGIN * first / alone))))
+    needed = _replicas_for(FIRST_MARGIN * first, trace, replica, objectives, dispersion=dispersion)
+    return max(1, min(max_replicas, needed))
 
 
-def _alone_rate_per_s(
-    trace: Trace, replica: Replica, objectives: tuple[Objective, ...], *, dispersion: float
-) -> float:
-    """Ceiling of one replica alone; ModelError if nothing meets the objectives. [1/s]"""
+def _replicas_for(
+    rate_per_s: float,
+    trace: Trace,
+    replica: Replica,
+    objectives: tuple[Objective, ...],
+    *,
+    dispersion: float,
+) -> int:
+    """Smallest fleet that carries a rate; ModelError if no fleet meets the objectives."""
     if replica.lanes != 1:
         raise ManifestError(
             "data_parallel and pipeline_parallel must be 1 in a replay, "
             f"got {replica.data_parallel} and {replica.pipeline_parallel}"
         )
     workload = Workload(lengths=lengths_of(trace), dispersion=dispersion)
-    alone = ceilings.ceiling(replica, workload, objectives)
-    if not alone.is_attainable:
-        raise ModelError(alone.because)
-    return alone.rate_per_s
+    _smallest_fleet(replica, workload, objectives)
+    return replicas_for_rate(
+        rate_per_s,
+        lambda replicas: ceilings.ceiling(replica, workload, objectives, replicas=replicas),
+    )
+
+
+def _smallest_fleet(
+    replica: Replica, workload: Workload, objectives: tuple[Objective, ...]
+) -> Ceiling:
+    """Ceiling of a replica alone, or among the fewest that share bursts well enough."""
+    replicas = 1
+    while True:
+        found = ceilings.ceiling(replica, workload, objectives, replicas=replicas)
+        if found.is_attainable:
+            return found
+        if replicas >= MOST_REPLICAS:
+            raise ModelError(found.because)
+        replicas *= 2
