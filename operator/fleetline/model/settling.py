@@ -9,9 +9,10 @@ from fleetline.model.loop import Loop, closed_loop, open_loop
 from fleetline.model.slots import batch_limit, saturated
 from fleetline.model.swing import TINY
 
-POINTS = 16
-ROUNDS = 4
-"""Each round narrows the bracket 15 times: 1 part in 50,000 at the end."""
+POINTS = 10
+ROUNDS = 3
+"""Each round narrows the bracket 9 times, to a few per cent of N, where the logarithms of rate and
+number lie on a straight line."""
 BEYOND = 2.0
 """How far beyond the limit of the batch a state is looked for."""
 HALVINGS = 40
@@ -29,12 +30,15 @@ def settle(lanes: Lanes, arrival_rate_per_s: Array) -> Loop:
     rows = np.arange(low.shape[0])
     low = np.minimum(0.2 * arrival_rate_per_s * lanes.decode_steps * lanes.step["fixed_s"], high)
     low = np.maximum(low, TINY)
+    wanted = np.log(np.maximum(arrival_rate_per_s, TINY))
     for _ in range(ROUNDS):
         grid = low * (high / low) ** share
-        below = open_loop(lanes, grid).arrival_rate_per_s < arrival_rate_per_s
-        last = np.clip(below.sum(axis=1) - 1, 0, POINTS - 2)
+        rates = np.log(open_loop(lanes, grid).arrival_rate_per_s)
+        last = np.minimum(np.maximum((rates < wanted).sum(axis=1) - 1, 0), POINTS - 2)
         low, high = grid[rows, last][:, np.newaxis], grid[rows, last + 1][:, np.newaxis]
-    return open_loop(lanes, high)
+    before, beyond = rates[rows, last][:, np.newaxis], rates[rows, last + 1][:, np.newaxis]
+    part = (wanted - before) / np.maximum(beyond - before, TINY)
+    return open_loop(lanes, low * (high / low) ** np.minimum(np.maximum(part, 0.0), 1.0))
 
 
 def closed(lanes: Lanes, in_flight: Array) -> tuple[Loop, Array]:
