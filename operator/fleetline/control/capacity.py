@@ -13,7 +13,7 @@ from typing import Final
 
 from fleetline.control.shape import Shape, workload_of
 from fleetline.model.calibration import CalibrationState, apply
-from fleetline.model.ceiling import Ceiling, ceiling
+from fleetline.model.ceiling import Ceiling, Question, ceilings
 from fleetline.model.objective import Objective
 from fleetline.model.replica import Calibration, Replica
 
@@ -21,6 +21,12 @@ FLEET_SIZES: Final = (
     *(1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128, 192, 256, 512, 1024, 4096),
 )
 """Fleet sizes at which ceilings are computed."""
+
+GROUPS: Final = (
+    (*(size for size in FLEET_SIZES if size <= 20), FLEET_SIZES[-1]),
+    tuple(size for size in FLEET_SIZES[:-1] if size > 20),
+)
+"""Sizes whose ceilings are computed together: a dozen cost hardly more than two one by one."""
 
 FACTOR_STEP: Final = 0.02
 """Calibration factors are rounded to 2 %, so that noise does not ask for new ceilings."""
@@ -59,8 +65,10 @@ class Capacity:
         size = FLEET_SIZES[max(0, bisect_right(FLEET_SIZES, replicas) - 1)]
         known = self._ceilings.get(size)
         if known is None:
-            known = _ceiling(self.replica, self.shape, self.objectives, size)
-            self._ceilings[size] = known
+            sizes = next(group for group in GROUPS if size in group)
+            found = _group(self.replica, self.shape, self.objectives, sizes)
+            self._ceilings.update(zip(sizes, found, strict=True))
+            known = self._ceilings[size]
         return known
 
 
@@ -106,11 +114,19 @@ def _relaxed(capacity: Capacity, ample: Ceiling) -> Capacity:
     )
 
 
-@lru_cache(maxsize=16384)
-def _ceiling(
-    replica: Replica, shape: Shape, objectives: tuple[Objective, ...], replicas: int
-) -> Ceiling:
-    return ceiling(replica, workload_of(shape), objectives, replicas=replicas)
+@lru_cache(maxsize=2048)
+def _group(
+    replica: Replica, shape: Shape, objectives: tuple[Objective, ...], sizes: tuple[int, ...]
+) -> tuple[Ceiling, ...]:
+    workload = workload_of(shape)
+    return tuple(
+        ceilings(
+            [
+                Question(replica=replica, workload=workload, objectives=objectives, replicas=size)
+                for size in sizes
+            ]
+        )
+    )
 
 
 def _rounded(replica: Replica) -> Replica:
