@@ -31,8 +31,10 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing Python packages, fetching kubectl and Prometheus (once; a minute or two) ..."
 	@$(BIN)/python -m sim_cluster.tools kubectl prometheus > /dev/null 2>&1 & \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+		-r requirements.lock; \
 	installed=$$?; wait; exit $$installed
+	-@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null # pip would use one core for it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
