@@ -15,15 +15,13 @@ from fleetline.adapters import queries
 from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.observations import (
-    GAUGES,
-    Model,
-    Place,
     PodView,
     Rows,
     length_distribution,
     percentile,
     view_pods,
 )
+from fleetline.adapters.pod_rows import GAUGES, Model, Place
 from fleetline.adapters.prometheus import Prometheus, Row
 from fleetline.adapters.queries import MODEL_LABELS, Scope
 from fleetline.adapters.readings import (
@@ -141,10 +139,10 @@ class EngineMetrics:
         )
         return seen
 
-    def _places(self, fleets: Sequence[Fleet]) -> Mapping[Place, Place]:
-        """Pods of all fleets."""
+    def _places(self, fleets: Sequence[Fleet]) -> Mapping[Place, int]:
+        """Pods of all fleets, numbered."""
         places = ((fleet.namespace, pod.name) for fleet in fleets for pod in self._pods_of(fleet))
-        return {place: place for place in places}
+        return {place: number for number, place in enumerate(dict.fromkeys(places))}
 
     def _all_young(self, fleets: Sequence[Fleet], window_s: float) -> set[str]:
         """Names of all young pods."""
@@ -205,7 +203,7 @@ class EngineMetrics:
                 lambda found: self._standstill.note(found, scope, now_s=self._clock()),
             ),
         )
-        self._standstill.compare(rows.by_pod.get(GAUGES, {}))
+        self._standstill.compare(rows.by_pod.get(GAUGES))
         lengths = await self._seldom.lengths(scope)
         rows.add_buckets(lengths.rows, scope, LENGTHS)
         return rows, tuple(text for texts in warnings for text in texts)

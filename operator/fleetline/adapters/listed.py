@@ -1,7 +1,9 @@
 """Fleets and workloads as lists bring them, reduced to what sizing needs; unchanged ones stay."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -74,6 +76,27 @@ class WorkloadItem(msgspec.Struct):
     status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
 
 
+class NodeMetadata(msgspec.Struct, gc=False):
+    """Of a node."""
+
+    name: str
+    labels: dict[str, str] | None = None
+
+
+class NodeStatus(msgspec.Struct, gc=False):
+    """Of a node."""
+
+    allocatable: dict[str, str] | None = None
+
+
+class NodeItem(msgspec.Struct):
+    """A node in a list."""
+
+    metadata: NodeMetadata
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+NODE_PAGES: Final = page_reader(NodeItem)
 FLEET_PAGES: Final = page_reader(FleetItem)
 WORKLOAD_PAGES: Final = page_reader(WorkloadItem)
 
@@ -107,8 +130,29 @@ def fleet_of(item: FleetItem, known: Mapping[str, Json]) -> Json:
     for name, raw in (("spec", item.spec), ("status", item.status)):
         part = msgspec.json.decode(raw)
         if part is not None:
-            body[name] = part
+            body[name] = shared(part)
     return body
+
+
+def shared(whole: Json) -> Json:
+    """Return what equals it, made of parts that equal ones of other fleets share: never change."""
+    return {
+        name: _part(msgspec.json.encode(part, order="sorted"))
+        if isinstance(part, (dict, list))
+        else part
+        for name, part in whole.items()
+    }
+
+
+@lru_cache(maxsize=2048)
+def _part(content: bytes) -> Any:
+    return msgspec.json.decode(content)
+
+
+def node_of(item: NodeItem) -> Json:
+    """Return labels and allocatable resources of a node; texts that nodes share are kept once."""
+    labels = {name: sys.intern(value) for name, value in (item.metadata.labels or {}).items()}
+    return {"labels": labels, "allocatable": shared({"": item.status.allocatable or {}})[""]}
 
 
 def workload_of(item: WorkloadItem, before: Workload | None) -> Workload:

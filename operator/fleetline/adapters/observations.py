@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from fleetline.adapters.engine_metrics import Quantity, questions
+from fleetline.adapters.pod_rows import Model, Place, PodRows
 from fleetline.adapters.prometheus import Row
 from fleetline.adapters.queries import TAG, Scope
 from fleetline.control.ports import Reading, unknown
@@ -18,24 +19,15 @@ from fleetline.model.workload import TokenLengths
 LEAST_REQUESTS: Final = 20.0
 """Fewer completed requests in a window have no percentile."""
 
-GAUGES: Final = "gauge/"
-"""Prefix of rows that tell what is now."""
-
-Place = tuple[str, str]
-"""Namespace and pod."""
-
-Model = tuple[str, ...]
-"""Namespace, and the values of the model labels."""
-
 
 @dataclass(slots=True)
 class Rows:
     """Answers of one turn, indexed once for all fleets."""
 
-    places: Mapping[Place, Place] | None = None
-    """The pods that count, each by itself: rows of others are dropped; None: all count."""
-    by_pod: dict[str, dict[Place, list[tuple[str, Model, float]]]] = field(default_factory=dict)
-    """By prefix and pod: (tag, model, value)."""
+    places: Mapping[Place, int] | None = None
+    """The pods that count, numbered: rows of others are dropped; None: all count."""
+    by_pod: dict[str, PodRows] = field(default_factory=dict)
+    """By prefix."""
     by_model: dict[Model, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
     """Value by tag."""
     buckets: dict[tuple[Model, str], list[tuple[float, float]]] = field(
@@ -47,25 +39,17 @@ class Rows:
 
     def add_pods(self, rows: Iterable[Row], prefix: str, scope: Scope) -> None:
         """Index rows that have a pod; places, tags and models repeat, and are kept once."""
-        tags: dict[str, str] = {}
-        models: dict[Model, Model] = {}
-        found = self.by_pod.setdefault(prefix, {})
-        places = self.places
+        found = self.by_pod.get(prefix)
+        if found is None:
+            found = self.by_pod[prefix] = PodRows(self.places)
         for row in rows:
             labels = row.labels
             place = labels.get(scope.namespace_label, ""), labels.get(scope.pod_label, "")
-            if places is not None:
-                known = places.get(place)
-                if known is None:
-                    continue
-                place = known
-            plain, model = labels.get(TAG, ""), model_of(labels, scope)
-            entry = tags.setdefault(plain, plain), models.setdefault(model, model), row.value
-            found.setdefault(place, []).append(entry)
+            found.add(place, labels.get(TAG, ""), model_of(labels, scope), row.value)
 
     def models_at(self, place: Place) -> set[Model]:
         """Models that a pod shows."""
-        return {model for found in self.by_pod.values() for _, model, _ in found.get(place, ())}
+        return {model for found in self.by_pod.values() for _, model, _ in found.get(place)}
 
     def add_models(self, rows: Iterable[Row], scope: Scope) -> None:
         """Index rows that have a model."""
@@ -116,11 +100,11 @@ def view_pods(
     Each pod is read by the first candidate name that it shows; two names are never added up.
     """
     view = PodView()
-    found = rows.by_pod.get(prefix, {})
+    found = rows.by_pod.get(prefix) or PodRows(None)
     best_ranks: dict[Quantity, int] = {}
     for pod in pods:
         ranks: dict[Quantity, int] = {}
-        for tag, model, value in found.get((namespace, pod), ()):
+        for tag, model, value in found.get((namespace, pod)):
             if model_name and model_name not in model[1:]:
                 continue
             view.models.add(model)

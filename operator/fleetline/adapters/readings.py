@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Final
 
 from fleetline.adapters.engine_metrics import Quantity
-from fleetline.adapters.observations import Model, PodView, Rows, model_mean, model_sum
+from fleetline.adapters.observations import PodView, Rows, model_mean, model_sum
+from fleetline.adapters.pod_rows import Model
 from fleetline.control.ports import Reading, unknown
 
 LEAST_REQUESTS: Final = 5.0

@@ -8,7 +8,8 @@ from typing import Final
 
 from fleetline.adapters import queries
 from fleetline.adapters.engine_metrics import Quantity
-from fleetline.adapters.observations import GAUGES, Rows
+from fleetline.adapters.observations import Rows
+from fleetline.adapters.pod_rows import GAUGES
 from fleetline.adapters.prometheus import Answer, Prometheus, PrometheusError
 from fleetline.adapters.queries import Scope
 from fleetline.adapters.readings import scrape_interval_s as interval_of

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetline.adapters.api_client import ApiClient, ApiError
-from fleetline.adapters.listed import FLEET_PAGES, WORKLOAD_PAGES, Workload, fleet_of, workload_of
+from fleetline.adapters.listed import (
+    FLEET_PAGES,
+    NODE_PAGES,
+    WORKLOAD_PAGES,
+    Workload,
+    fleet_of,
+    node_of,
+    workload_of,
+)
 from fleetline.adapters.manifest import GROUP, PLURAL, VERSION
 from fleetline.adapters.pod_watch import Key, PodWatch, list_pods
 from fleetline.adapters.pods import SeenPod
@@ -135,6 +143,8 @@ class SnapshotReader:
                 self._optional(slow, "scaledobjects", self._scaled_objects(slow)),
                 self._optional(slow, "acceleratorprofiles", self._profiles(slow)),
             )
+            if slow.nodes == self._slow.nodes:
+                slow.nodes = self._slow.nodes  # the same object: nothing is to be found out anew
             self._slow, self._slow_s = slow, now_s
         view.nodes, view.autoscalers = self._slow.nodes, self._slow.autoscalers
         view.profiles = self._slow.profiles
@@ -156,12 +166,8 @@ class SnapshotReader:
                 slow.autoscalers = {**known.autoscalers, **slow.autoscalers}
 
     async def _nodes(self, slow: Snapshot) -> None:
-        async for item in self._api.pages("/api/v1/nodes"):
-            metadata = item["metadata"]
-            slow.nodes[metadata["name"]] = {
-                "labels": metadata.get("labels") or {},
-                "allocatable": (item.get("status") or {}).get("allocatable") or {},
-            }
+        async for item in self._api.items("/api/v1/nodes", NODE_PAGES):
+            slow.nodes[item.metadata.name] = node_of(item)
 
     async def _autoscalers(self, slow: Snapshot) -> None:
         for path in self._paths("/apis/autoscaling/v2", "horizontalpodautoscalers"):

@@ -12,11 +12,11 @@ would take Prometheus seconds. After a thaw a counter jumps by all that happened
 meanwhile, so a pod is believed again only after a whole window of rates.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from fleetline.adapters.engine_metrics import Quantity, questions
-from fleetline.adapters.observations import Model, Place
+from fleetline.adapters.pod_rows import Place, PodRows
 from fleetline.adapters.prometheus import Row
 from fleetline.adapters.queries import TAG, Scope, of_pods
 from fleetline.control.evidence import STALE_S
@@ -50,10 +50,10 @@ class Standstill:
         self.suspects: frozenset[str] = frozenset()
         """Busy pods that show what they showed at the look before."""
 
-    def compare(self, gauges: Mapping[Place, Sequence[tuple[str, Model, float]]]) -> None:
+    def compare(self, gauges: PodRows | None) -> None:
         """Look at the gauges of all pods."""
         busy: dict[Place, tuple[float, ...]] = {}
-        for place, shown in gauges.items():
+        for place, shown in gauges.items() if gauges else ():
             if any(value > 0 and tag.startswith(INSIDE) for tag, _, value in shown):
                 busy[place] = tuple(value for _, _, value in shown)
         same = (place for place, values in busy.items() if self._busy.get(place) == values)

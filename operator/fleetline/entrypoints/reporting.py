@@ -12,6 +12,7 @@ from fleetline.adapters.api_client import ApiClient, ApiError
 from fleetline.adapters.conditions import Trouble
 from fleetline.adapters.events import NORMAL, WARNING, EventWriter
 from fleetline.adapters.kubernetes import FIELD_MANAGER
+from fleetline.adapters.listed import shared
 from fleetline.adapters.metrics import OwnMetrics
 from fleetline.adapters.settling import NO_DRIFT, Difference, Drift, difference, merge_patch
 from fleetline.adapters.snapshot import FLEETS
@@ -92,7 +93,7 @@ class Reporter:
             self._note_dropped(status, written.get("status") or {})
             made = written.get("metadata") or {}
             versions = tuple(str(one.get("resourceVersion")) for one in (metadata, made))
-            self._told[uid] = _Told(status, versions, line=line)
+            self._told[uid] = _Told(shared(status), versions, line=line)
             await self._tell_flips(metadata, old, status)
 
     async def tell_scaled(self, turn: Turn) -> None:
