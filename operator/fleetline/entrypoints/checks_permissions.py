@@ -29,61 +29,41 @@ class Need:
     """What is lost without it; empty if nothing works."""
 
 
+def _need(resource: str, verbs: str, loss: str = "", *, is_cluster_wide: bool = False) -> Need:
+    """Read `resource.group` and verbs with blanks between them."""
+    plural, _, group = resource.partition(".")
+    return Need(
+        group=group,
+        resource=plural,
+        verbs=tuple(verbs.split()),
+        is_cluster_wide=is_cluster_wide,
+        loss=loss,
+    )
+
+
 NEEDS: Final = (
-    Need(group=GROUP, resource=PLURAL, verbs=("get", "list", "watch")),
-    Need(group=GROUP, resource=f"{PLURAL}/status", verbs=("patch",)),
-    Need(group="apps", resource="deployments", verbs=("list",)),
-    Need(group="apps", resource="statefulsets", verbs=("list",)),
-    Need(
-        group="apps",
-        resource="deployments/scale",
-        verbs=("get", "patch"),
-        loss="fleets of Deployments are not scaled",
-    ),
-    Need(
-        group="apps",
-        resource="statefulsets/scale",
-        verbs=("get", "patch"),
-        loss="fleets of StatefulSets are not scaled",
-    ),
-    Need(
-        group="",
-        resource="pods",
-        verbs=("list", "watch"),
-        loss="readiness, start-up times and series of pods are not known",
-    ),
-    Need(
-        group="",
-        resource="nodes",
-        verbs=("list",),
+    _need(f"{PLURAL}.{GROUP}", "get list watch"),
+    _need(f"{PLURAL}/status.{GROUP}", "patch"),
+    _need("deployments.apps", "list"),
+    _need("statefulsets.apps", "list"),
+    _need("deployments/scale.apps", "get patch", "fleets of Deployments are not scaled"),
+    _need("statefulsets/scale.apps", "get patch", "fleets of StatefulSets are not scaled"),
+    _need("pods", "list watch", "readiness, start-up times and series of pods are not known"),
+    _need(
+        "nodes",
+        "list",
+        "spec.accelerator.name has to be set in every fleet",
         is_cluster_wide=True,
-        loss="spec.accelerator.name has to be set in every fleet",
     ),
-    Need(
-        group=GROUP,
-        resource="acceleratorprofiles",
-        verbs=("list",),
+    _need(
+        f"acceleratorprofiles.{GROUP}",
+        "list",
+        "AcceleratorProfiles have no effect",
         is_cluster_wide=True,
-        loss="AcceleratorProfiles have no effect",
     ),
-    Need(
-        group="autoscaling",
-        resource="horizontalpodautoscalers",
-        verbs=("list",),
-        loss="a conflict with an HPA is not seen",
-    ),
-    Need(
-        group="keda.sh",
-        resource="scaledobjects",
-        verbs=("list",),
-        loss="a conflict with KEDA is not seen",
-    ),
-    Need(
-        group="events.k8s.io",
-        resource="events",
-        verbs=("create",),
-        loss="no events are written",
-    ),
+    _need("horizontalpodautoscalers.autoscaling", "list", "a conflict with an HPA is not seen"),
+    _need("scaledobjects.keda.sh", "list", "a conflict with KEDA is not seen"),
+    _need("events.events.k8s.io", "create", "no events are written"),
 )
 """What one replica of the operator uses; several use a Lease too, in a Role of its own."""
 
