@@ -20,6 +20,8 @@ FAR_BELOW: Final = 8.0
 FAR_ABOVE: Final = 20.0
 """Deviations, and units of the scale above them, beyond which a gamma distribution is 0 or 1 to ten
 digits (Chernoff's bound)."""
+NOBODY: Final = 1e-7
+"""Weight of a kind whose latency nobody's percentile sees."""
 LEAST_SKEWNESS: Final = 0.1
 """Skewness below which a gamma distribution is as good as a normal one."""
 FAR: Final = 60.0
@@ -78,7 +80,7 @@ class Latency:
         edge = FAR_BELOW * np.sqrt(shape)
         above = scaled > shape
         open_ = np.where(above, scaled - shape < edge + FAR_ABOVE, shape - scaled < edge)
-        open_ &= scaled > 0
+        open_ &= (scaled > 0) & (self.weights > NOBODY)
         near = None
         if self.most_s is not None:
             width = np.maximum(self.most_s - self.shift_s, 1.02 * excess)

@@ -5,11 +5,12 @@ The three questions of a benchmark table. Everything is an array operation over 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetline.model.distribution import Latency
 from fleetline.model.kinds import Array
@@ -69,39 +70,54 @@ class Predictions:
 
 def predict(cases: Sequence[Case]) -> Predictions:
     """Answer all cases; one above its capacity is `unstable`, with infinite latencies."""
-    lanes = Lanes.of([(case.replica, case.workload, 1) for case in cases])
-    outputs = _row([case.workload.lengths.mean_output_tokens for case in cases])
-    kinds = np.array([case.question for case in cases])
-    load = _row([case.load for case in cases]) / lanes.lanes
-    full = saturated(lanes)
-    capacity = full.arrival_rate_per_s
-    rated, first, tail = _open(lanes, load, capacity)
-    held, waited, late = _closed(lanes, np.where(load >= 1.0, load, 1.0))
-    # Saturated: as many in flight as fill the batch; what waits outside is not counted.
-    packed, packed_first, packed_tail = _closed(lanes, np.maximum(batch_limit(lanes), 1.0))
+    asked = [(one, [i for i, case in enumerate(cases) if case.question is one]) for one in Question]
+    parts = [(where, _alike([cases[i] for i in where], one)) for one, where in asked if where]
+    limits = {
+        i: limit for where, part in parts for i, limit in zip(where, part.limits, strict=True)
+    }
 
-    def pick(by_rate: Array, in_flight: Array, at_most: Array) -> Array:
-        columns = [by_rate[:, 0], in_flight[:, 0], at_most[:, 0]]
-        return np.select([kinds == one for one in Question], columns)
+    def merged(name: str) -> Array:
+        values = np.empty(len(cases))
+        for where, part in parts:
+            values[where] = getattr(part, name)
+        return values
 
-    rate = pick(load, held.arrival_rate_per_s, packed.arrival_rate_per_s)
-    step = pick(rated.token_s, held.token_s, packed.token_s)
-    token = step / lanes.step["tokens_per_step"][:, 0]
-    sent_s = DELIVERY_STEPS * step
-    first_s = pick(first, waited, packed_first) + np.where(kinds == Question.RATE, sent_s, 0.0)
-    unstable = (kinds == Question.RATE) & (load[:, 0] >= capacity[:, 0])
-    infinite = np.where(unstable, np.inf, 1.0)
-    side = lanes.lanes[:, 0]
-    inside = rate * (first_s + (outputs[:, 0] - 1.0) * token)
     return Predictions(
-        time_per_output_token_s=token * infinite,
-        inter_token_latency_s=step * infinite,
+        **{one.name: merged(one.name) for one in fields(Predictions) if one.name != "limits"},
+        limits=tuple(limits[i] for i in range(len(cases))),
+    )
+
+
+def _alike(cases: Sequence[Case], question: Question) -> Predictions:
+    """Answer cases of one question."""
+    lanes = Lanes.of([(case.replica, case.workload, 1) for case in cases])
+    gaps = _row([case.workload.lengths.mean_output_tokens for case in cases])[:, 0] - 1.0
+    load = _row([case.load for case in cases]) / lanes.lanes
+    capacity = saturated(lanes).arrival_rate_per_s
+    if question is Question.RATE:
+        loop, first_s, tail_s = _open(lanes, load, capacity)
+        rate, full = load[:, 0], np.zeros(len(cases), dtype=bool)
+    else:
+        # Saturated: as many in flight as fill the batch; what waits outside is not counted.
+        fill = load if question is Question.IN_FLIGHT else batch_limit(lanes)
+        loop, first_s, tail_s = _closed(lanes, np.maximum(fill, 1.0))
+        rate = loop.arrival_rate_per_s[:, 0]
+        full = _is_full(lanes, loop) | (question is Question.SATURATED)
+    step_s = loop.token_s[:, 0]
+    token_s = step_s / lanes.step["tokens_per_step"][:, 0]
+    sent_s = DELIVERY_STEPS * step_s
+    first_s = first_s[:, 0] + (sent_s if question is Question.RATE else 0.0)
+    unstable = (question is Question.RATE) & (load[:, 0] >= capacity[:, 0])
+    infinite, side = np.where(unstable, np.inf, 1.0), lanes.lanes[:, 0]
+    return Predictions(
+        time_per_output_token_s=token_s * infinite,
+        inter_token_latency_s=step_s * infinite,
         time_to_first_token_s=first_s * infinite,
-        time_to_first_token_p95_s=(pick(tail, late, packed_tail) + sent_s) * infinite,
-        concurrency=inside * side * infinite,
-        token_rate_per_s=np.where(unstable, capacity[:, 0], rate) * outputs[:, 0] * side,
+        time_to_first_token_p95_s=(tail_s[:, 0] + sent_s) * infinite,
+        concurrency=rate * (first_s + gaps * token_s) * side * infinite,
+        token_rate_per_s=np.where(unstable, capacity[:, 0], rate) * (gaps + 1.0) * side,
         capacity_per_s=capacity[:, 0] * side,
-        limits=tuple(_limits(lanes, kinds, unstable, held)),
+        limits=tuple(_limits(lanes, unstable, full)),
     )
 
 
@@ -152,7 +168,13 @@ def _closed(lanes: Lanes, in_flight: Array) -> tuple[Loop, Array, Array]:
     return loop, mean_s, np.maximum(moved.percentile_s(TAIL), mean_s)
 
 
-def _limits(lanes: Lanes, kinds: Array, unstable: Array, held: Loop) -> list[str]:
+def _is_full(lanes: Lanes, held: Loop) -> NDArray[np.bool_]:
+    """Whether the batch, and not the number in flight, is what binds."""
+    most = np.minimum(batch_limit(lanes), prefill_limit(lanes))[:, 0]
+    return np.asarray(held.decoding[:, 0] >= (1.0 - WAITING) * most)
+
+
+def _limits(lanes: Lanes, unstable: NDArray[np.bool_], full: NDArray[np.bool_]) -> list[str]:
     """`none`, or what keeps requests outside the batch."""
     kv, slots = kv_limit(lanes)[:, 0], lanes.max_sequences[:, 0]
     prefill = prefill_limit(lanes)[:, 0]
@@ -161,9 +183,7 @@ def _limits(lanes: Lanes, kinds: Array, unstable: Array, held: Loop) -> list[str
         "PrefillCompute",
         np.where(slots <= kv, "Slots", "KVCache"),
     )
-    full = held.decoding[:, 0] >= (1.0 - WAITING) * np.minimum(np.minimum(kv, slots), prefill)
-    binds = (kinds == Question.SATURATED) | ((kinds == Question.IN_FLIGHT) & full)
-    chosen = np.where(unstable, "unstable", np.where(binds, names, "none"))
+    chosen = np.where(unstable, "unstable", np.where(full, names, "none"))
     return [str(name) for name in chosen]
 
 
