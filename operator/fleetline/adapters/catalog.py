@@ -275,6 +275,7 @@ def _model(key: str, raw: Mapping[str, Any]) -> CatalogModel:
     )
 
 
+@functools.lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
     """Letters and digits only, lower case, without a remark in parentheses."""
     return re.sub(r"[^a-z0-9]", "", re.sub(r"\(.*?\)", "", name).lower())
