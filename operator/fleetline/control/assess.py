@@ -16,8 +16,9 @@ from fleetline.policy.decision import Reason
 from fleetline.policy.forecast import Forecast, expect_maximum
 from fleetline.policy.situation import Demand, Situation
 
-FIRST_TURNS: Final = 20
-"""Turns before the first decrease: five minutes at the usual period."""
+FIRST_TURNS: Final = 40
+"""Turns before the first decrease, ten minutes at the usual period: how requests burst, and how long
+they are, is known only by then."""
 
 SMOOTHED_LIMITS: Final = {
     Limit.TIME_PER_OUTPUT_TOKEN,
@@ -40,8 +41,10 @@ SMOOTHED_PER_S: Final = 1 / 60
 """Nothing is averaged over longer than the square of the horizon times this: over five minutes from
 134 s on, over seconds where replicas serve within seconds. [1/s]"""
 
-SEEN_LATE_S: Final = 60.0
-"""Rates are means over a minute, scraped a while ago: the present is seen only by then. [s]"""
+SEEN_LATE_TURNS: Final = 4.0
+MOST_SEEN_LATE_S: Final = 60.0
+"""Rates are means over four turns, a minute at most, and scraped a while ago: so late the present
+is seen. [s]"""
 
 MOST_SMOOTHING_S: Final = 600.0
 
@@ -163,7 +166,8 @@ def _demand(
         residence_s = capacity.smallest.residence_time_s
         inferred = inside / residence_s if residence_s > 0 else 0.0
         return _known(inferred, inferred, inside, waiting, memory), None, because
-    horizon_s = memory.startup.likely_s + period_s + SEEN_LATE_S
+    seen_late_s = min(SEEN_LATE_TURNS * period_s, MOST_SEEN_LATE_S)
+    horizon_s = memory.startup.likely_s + period_s + seen_late_s
     forecast = expect_maximum(
         memory.rates,
         horizon_s,
