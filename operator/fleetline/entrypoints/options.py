@@ -1,9 +1,11 @@
 """What several commands ask for, read once: objectives, lengths, and what a replica is made of."""
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -98,57 +100,101 @@ def parse_objectives(texts: list[str]) -> list[Objective]:
     return [parse_objective(text) for text in texts]
 
 
-def read_workload(
-    *,
-    prompt_tokens: float | None,
-    output_tokens: float | None,
-    lengths: Path | None,
-    image_tokens: float = 0.0,
-    dispersion: float = 1.0,
-) -> Workload:
-    """
-    Build the workload from means or from a file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadOptions:
+    """What requests look like, as given on the command line."""
 
-    Raises
-    ------
-    ManifestError
-        Unless either a file or both means are given.
-    """
-    if lengths is not None:
-        found = read_lengths(lengths)
-    elif prompt_tokens is not None and output_tokens is not None:
-        found = TokenLengths.fixed(prompt_tokens, output_tokens)
-    else:
-        raise ManifestError(
-            "--prompt-tokens and --output-tokens, or --lengths, must be given, got neither"
-        )
-    if image_tokens:
-        found = TokenLengths.of(
-            found.prompt_tokens + image_tokens, found.output_tokens, weights=found.weights
-        )
-    return Workload(lengths=found, dispersion=dispersion)
+    prompt_tokens: PromptOption = None
+    output_tokens: OutputTokensOption = None
+    lengths: LengthsOption = None
+    image_tokens: ImagesOption = 0.0
+    dispersion: DispersionOption = 1.0
+
+    def read(self) -> Workload:
+        """
+        Build the workload from means or from a file.
+
+        Raises
+        ------
+        ManifestError
+            Unless either a file or both means are given.
+        """
+        if self.lengths is not None:
+            found = read_lengths(self.lengths)
+        elif self.prompt_tokens is not None and self.output_tokens is not None:
+            found = TokenLengths.fixed(self.prompt_tokens, self.output_tokens)
+        else:
+            raise ManifestError(
+                "--prompt-tokens and --output-tokens, or --lengths, must be given, got neither"
+            )
+        if self.image_tokens:
+            prompts = found.prompt_tokens + self.image_tokens
+            found = TokenLengths.of(prompts, found.output_tokens, weights=found.weights)
+        return Workload(lengths=found, dispersion=self.dispersion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """Engine settings as given on the command line."""
+    """Engine settings, as given on the command line."""
 
-    tensor_parallel: int = 1
-    weight_precision: Precision | None = None
-    kv_precision: Precision = Precision.BF16
-    max_sequences: int = 256
-    step_token_budget: int = 8192
+    kv_precision: KVOption = Precision.BF16
+    max_sequences: SequencesOption = 256
+    step_token_budget: BudgetOption = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitOptions:
+    """How one replica holds the model, as given on the command line."""
+
+    tensor_parallel: TensorParallelOption = 1
+    weight_precision: WeightsOption = None
+
+
+GROUPS: Final = (WorkloadOptions, EngineOptions, SplitOptions)
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """
+    Return a command that takes the fields of its groups as options of its own.
+
+    A parameter whose type is one of `GROUPS` stands for as many options as the group has fields;
+    typer reads them off the signature.
+    """
+    own = inspect.signature(command).parameters.values()
+    groups = {one.name: one.annotation for one in own if one.annotation in GROUPS}
+    parameters: list[inspect.Parameter] = []
+    for one in own:
+        if one.name in groups:
+            signature = inspect.signature(groups[one.name])
+            parameters += signature.parameters.values()
+        else:
+            parameters.append(one)
+
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+        command(**given)
+
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def build_replica(
-    catalog: Catalog, model: str, accelerator: Accelerator, engine: EngineOptions
+    catalog: Catalog,
+    model: str,
+    accelerator: Accelerator,
+    engine: EngineOptions,
+    split: SplitOptions | None = None,
 ) -> Replica:
-    """Put a replica together from catalogue names and engine options."""
+    """Put a replica together from catalogue names and options."""
+    split = split or SplitOptions()
     return Replica(
         architecture=catalog.architecture(model),
         accelerator=accelerator,
-        tensor_parallel=engine.tensor_parallel,
-        weight_precision=engine.weight_precision or catalog.weight_precision(model),
+        tensor_parallel=split.tensor_parallel,
+        weight_precision=split.weight_precision or catalog.weight_precision(model),
         kv_precision=engine.kv_precision,
         max_sequences=engine.max_sequences,
         step_token_budget=engine.step_token_budget,

@@ -17,13 +17,14 @@ from sim_cluster.serving.startup import StartupTime
 
 def fleet_of(
     fleet: Path | None,
-    model: str | None,
-    accelerator: str | None,
+    names: tuple[str | None, str | None],
     objective: list[str],
+    *,
     engine: options.EngineOptions,
+    split: options.SplitOptions,
 ) -> FleetFile:
-    """Read the fleet from its file, or put it together from options."""
-    catalog = load_catalog()
+    """Read the fleet from its file, or put it together from options; model and accelerator."""
+    (model, accelerator), catalog = names, load_catalog()
     if fleet is not None:
         read = read_fleet_file(fleet, catalog, accelerator)
         if objective:
@@ -34,7 +35,7 @@ def fleet_of(
         raise ManifestError("--model and --accelerator, or --fleet, must be given, got neither")
     hardware = catalog.accelerator(accelerator)
     return FleetFile(
-        replica=options.build_replica(catalog, model, hardware, engine),
+        replica=options.build_replica(catalog, model, hardware, engine, split),
         objectives=tuple(options.parse_objectives(objective)),
         price_usd_per_hour=catalog.price_usd_per_hour(accelerator),
     )

@@ -12,7 +12,6 @@ from fleetline.entrypoints import options, plots, tables
 from fleetline.entrypoints.chains import chain_rows, tail_percentile
 from fleetline.errors import ManifestError
 from fleetline.model.branches import Branches, branches
-from fleetline.model.hardware import Precision
 from fleetline.model.operating_point import operate
 
 MILLI = 1e3
@@ -21,7 +20,7 @@ PLOT_FORMATS = (".svg", ".png", ".html")
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("curve")(run)
+    app.command("curve")(options.expanded(run))
 
 
 def run(
@@ -38,16 +37,9 @@ def run(
         float | None,
         typer.Option(help="Output tokens per second and accelerator: can it be? Exit 1 if not."),
     ] = None,
-    tensor_parallel: options.TensorParallelOption = 1,
-    prompt_tokens: options.PromptOption = None,
-    output_tokens: options.OutputTokensOption = None,
-    lengths: options.LengthsOption = None,
-    image_tokens: options.ImagesOption = 0.0,
-    dispersion: options.DispersionOption = 1.0,
-    weight_precision: options.WeightsOption = None,
-    kv_precision: options.KVOption = Precision.BF16,
-    max_sequences: options.SequencesOption = 256,
-    step_token_budget: options.BudgetOption = 8192,
+    split: options.SplitOptions,
+    requests: options.WorkloadOptions,
+    engine: options.EngineOptions,
     price: Annotated[
         float | None, typer.Option(help="USD an hour for one accelerator; default: catalogue.")
     ] = None,
@@ -63,21 +55,8 @@ def run(
                 f"--plot must end in one of {', '.join(PLOT_FORMATS)}, got {path.name!r}"
             )
     catalog = load_catalog()
-    engine = options.EngineOptions(
-        tensor_parallel=tensor_parallel,
-        weight_precision=weight_precision,
-        kv_precision=kv_precision,
-        max_sequences=max_sequences,
-        step_token_budget=step_token_budget,
-    )
-    replica = options.build_replica(catalog, model, catalog.accelerator(accelerator), engine)
-    workload = options.read_workload(
-        prompt_tokens=prompt_tokens,
-        output_tokens=output_tokens,
-        lengths=lengths,
-        image_tokens=image_tokens,
-        dispersion=dispersion,
-    )
+    replica = options.build_replica(catalog, model, catalog.accelerator(accelerator), engine, split)
+    workload = requests.read()
     objectives = [options.parse_objective(text) for text in objective or []]
     curve = draw_curve(
         replica,
@@ -86,7 +65,7 @@ def run(
         arrival_rate_per_s=rate,
         price_usd_per_hour=catalog.price_usd_per_hour(accelerator) if price is None else price,
     )
-    title = f"{replica.architecture.name} on {tensor_parallel} x {replica.accelerator.name}"
+    title = f"{replica.architecture.name} on {split.tensor_parallel} x {replica.accelerator.name}"
     at_per_s = load_of_interest(curve, rate)
     marks = named_places(curve, replica.accelerators)
     marks += branch_rows(branches(replica, workload, at_per_s), at_per_s)

@@ -74,8 +74,9 @@ def replica_of(
     catalog: Catalog, name: str, hardware: str, tensor_parallel: int, precision: Precision
 ) -> Replica:
     """Put together one replica to be described."""
-    engine = options.EngineOptions(tensor_parallel=tensor_parallel, weight_precision=precision)
-    return options.build_replica(catalog, name, catalog.accelerator(hardware), engine)
+    split = options.SplitOptions(tensor_parallel=tensor_parallel, weight_precision=precision)
+    engine = options.EngineOptions()
+    return options.build_replica(catalog, name, catalog.accelerator(hardware), engine, split)
 
 
 def speed_row(replica: Replica, context_tokens: float) -> dict[str, Any]:

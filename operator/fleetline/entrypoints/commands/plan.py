@@ -10,12 +10,11 @@ from fleetline.adapters.durations import parse_duration_s
 from fleetline.control.plan import Plan, Question, engine_objectives, plan
 from fleetline.entrypoints import options, tables
 from fleetline.entrypoints.chains import chain_rows, sensitivity_rows, tail_percentile
-from fleetline.model.hardware import Precision
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("plan")(run)
+    app.command("plan")(options.expanded(run))
 
 
 def run(
@@ -24,16 +23,9 @@ def run(
     accelerator: Annotated[str, typer.Option(help="Catalogue name of the accelerator.")],
     rate: Annotated[float, typer.Option(help="Requests per second at the whole fleet [1/s].")],
     objective: options.ObjectiveOption,
-    tensor_parallel: options.TensorParallelOption = 1,
-    prompt_tokens: options.PromptOption = None,
-    output_tokens: options.OutputTokensOption = None,
-    lengths: options.LengthsOption = None,
-    image_tokens: options.ImagesOption = 0.0,
-    dispersion: options.DispersionOption = 1.0,
-    weight_precision: options.WeightsOption = None,
-    kv_precision: options.KVOption = Precision.BF16,
-    max_sequences: options.SequencesOption = 256,
-    step_token_budget: options.BudgetOption = 8192,
+    split: options.SplitOptions,
+    requests: options.WorkloadOptions,
+    engine: options.EngineOptions,
     allowance: Annotated[
         str | None, typer.Option(help="Network and gateway, off TTFT and end-to-end, e.g. 30ms.")
     ] = None,
@@ -48,23 +40,10 @@ def run(
     """Answer how many replicas meet the objectives, what they cost, and why."""
     catalog = load_catalog()
     hardware = catalog.accelerator(accelerator)
-    engine = options.EngineOptions(
-        tensor_parallel=tensor_parallel,
-        weight_precision=weight_precision,
-        kv_precision=kv_precision,
-        max_sequences=max_sequences,
-        step_token_budget=step_token_budget,
-    )
     objectives = options.parse_objectives(objective)
     question = Question(
-        replica=options.build_replica(catalog, model, hardware, engine),
-        workload=options.read_workload(
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
-            lengths=lengths,
-            image_tokens=image_tokens,
-            dispersion=dispersion,
-        ),
+        replica=options.build_replica(catalog, model, hardware, engine, split),
+        workload=requests.read(),
         arrival_rate_per_s=rate,
         objectives=objectives,
         allowance_s=parse_duration_s("--allowance", allowance) if allowance else 0.0,

@@ -17,7 +17,7 @@ COMMON_SPLITS = (1, 2, 4, 8)
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("rank")(run)
+    app.command("rank")(options.expanded(run))
 
 
 def run(
@@ -34,17 +34,11 @@ def run(
     tensor_parallel: Annotated[
         list[int] | None, typer.Option(help="Splits to try; default: 1, 2, 4, 8.")
     ] = None,
-    prompt_tokens: options.PromptOption = None,
-    output_tokens: options.OutputTokensOption = None,
-    lengths: options.LengthsOption = None,
-    image_tokens: options.ImagesOption = 0.0,
-    dispersion: options.DispersionOption = 1.0,
+    requests: options.WorkloadOptions,
     weight_precision: Annotated[
         list[Precision] | None, typer.Option(help="Formats to try; default: as published.")
     ] = None,
-    kv_precision: options.KVOption = Precision.BF16,
-    max_sequences: options.SequencesOption = 256,
-    step_token_budget: options.BudgetOption = 8192,
+    engine: options.EngineOptions,
     all_splits: Annotated[
         bool, typer.Option("--all-splits", help="Show every split, not the best of each.")
     ] = False,
@@ -53,20 +47,9 @@ def run(
     """Rank accelerators by what a million output tokens cost while the objectives hold."""
     catalog = load_catalog()
     offers = read_offers(catalog, accelerator or [], price or [])
-    engine = options.EngineOptions(
-        kv_precision=kv_precision,
-        max_sequences=max_sequences,
-        step_token_budget=step_token_budget,
-    )
     question = Question(
         replica=options.build_replica(catalog, model, offers[0].accelerator, engine),
-        workload=options.read_workload(
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
-            lengths=lengths,
-            image_tokens=image_tokens,
-            dispersion=dispersion,
-        ),
+        workload=requests.read(),
         arrival_rate_per_s=rate,
         objectives=options.parse_objectives(objective),
     )

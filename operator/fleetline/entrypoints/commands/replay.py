@@ -18,7 +18,6 @@ from fleetline.entrypoints.replay_inputs import (
     scenario_of,
 )
 from fleetline.entrypoints.replay_progress import Progress
-from fleetline.model.hardware import Precision
 from fleetline.replay.answer import Answer, Request, answer, parse_policies
 from fleetline.replay.html import page
 from fleetline.replay.pool import open_runs
@@ -57,7 +56,7 @@ SeedOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("replay")(run)
+    app.command("replay")(options.expanded(run))
 
 
 def run(
@@ -68,7 +67,7 @@ def run(
     ] = "fleetline",
     model: Annotated[str | None, typer.Option(help="Catalogue or published model name.")] = None,
     accelerator: Annotated[str | None, typer.Option(help="Catalogue name.")] = None,
-    tensor_parallel: options.TensorParallelOption = 1,
+    split: options.SplitOptions,
     fleet: Annotated[
         Path | None, typer.Option(help="A ServingFleet instead of model and objectives.")
     ] = None,
@@ -93,10 +92,7 @@ def run(
     initial_replicas: InitialOption = None,
     min_replicas: LeastOption = None,
     max_replicas: MostOption = None,
-    weight_precision: options.WeightsOption = None,
-    kv_precision: options.KVOption = Precision.BF16,
-    max_sequences: options.SequencesOption = 256,
-    step_token_budget: options.BudgetOption = 8192,
+    engine: options.EngineOptions,
     seed: SeedOption = 0,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Report every setting of every peer.")
@@ -114,19 +110,8 @@ def run(
     request = parse_policies(
         policy, sweeps=sweep, has_bounds=bounds, wants_requests=requests_out is not None
     )
-    file = fleet_of(
-        fleet,
-        model,
-        accelerator,
-        objective or [],
-        options.EngineOptions(
-            tensor_parallel=tensor_parallel,
-            weight_precision=weight_precision,
-            kv_precision=kv_precision,
-            max_sequences=max_sequences,
-            step_token_budget=step_token_budget,
-        ),
-    )
+    names = (model, accelerator)
+    file = fleet_of(fleet, names, objective or [], engine=engine, split=split)
     trace_options = TraceOptions(
         scale=scale,
         dispersion=dispersion,
