@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import math
 import os
 import signal
@@ -41,7 +42,8 @@ FLEETS_PER_NAMESPACE = 20
 GPUS_PER_NODE = 8
 SPARE = 1.02  # a node whose lease was late takes no pods for a while
 OPERATOR_AGENT = "fleetline"
-SETTLE_S = 180.0  # decisions change their reason until the history is long enough
+# Decisions change their reason once the view is five minutes old, and statuses say so two later.
+SETTLE_S = 480.0
 SCRAPE_S = 30.0
 RENEWAL_S = 25.0  # of nodes' leases, which last 40 s: thousands are renewed by one process
 ROUND_BAR_S, MEMORY_BAR_MIB, QUERIES_BAR, WRITES_BAR = 1.0, 200.0, 12.0, 0.0
@@ -67,6 +69,7 @@ def main() -> int:
     parser.add_argument("--settle", type=float, default=SETTLE_S, help="before, in seconds")
     parser.add_argument("--period", type=float, default=15.0, help="of the operator, in seconds")
     parser.add_argument("--scrape", type=float, default=SCRAPE_S, help="interval, in seconds")
+    gc.set_threshold(100_000, 50, 50)  # millions of objects of the simulated cluster live on
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # tidies up, as Ctrl-C does
     return asyncio.run(_measure(parser.parse_args()))
 
@@ -90,6 +93,8 @@ async def _measure(options: argparse.Namespace) -> int:
             replicas = options.pods // options.fleets
             await _fill(client, fleets=options.fleets, replicas=replicas)
             await _until_ready(here, options.fleets * replicas, began_s)
+            gc.collect()
+            gc.freeze()
             await asyncio.sleep(options.settle)
             return await _hold(here, client, options.hold)
 

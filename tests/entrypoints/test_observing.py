@@ -130,3 +130,16 @@ async def test_a_reading_under_way_is_stopped() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+async def test_one_failure_is_bridged_with_what_was_seen_last_and_not_for_long() -> None:
+    metrics, fleet = FakeMetrics(), a_fleet()
+    one = Observing(metrics, OwnMetrics(), replace(SETTINGS, period_s=0.2))  # type: ignore[arg-type]
+    metrics.go.set()
+    await one.see([fleet])
+    metrics.error = PrometheusError(Failure.UNREACHABLE, "no")
+    bridged = await one.see([fleet])
+    await asyncio.sleep(0.5)
+    failed = await one.see([fleet])
+
+    assert (bridged.failure, failed.failure) == ("", "PrometheusUnreachable")

@@ -19,8 +19,8 @@ class Settings:
     """Longest time of one fleet's turn: a hanging write delays nobody else. [s]"""
     request_timeout_s: float = 8.0
     """Longest time of one request to the API server, within a turn. [s]"""
-    prometheus_timeout_s: float = 5.0
-    """Longest time of one query: a late answer is as good as none. [s]"""
+    prometheus_timeout_s: float = 10.0
+    """Longest time of one query; a change of a fleet does not wait for it. [s]"""
     prometheus_token_file: str | None = None
     prometheus_ca_file: str | None = None
     scrape_interval_s: float = 15.0

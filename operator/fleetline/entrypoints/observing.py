@@ -2,7 +2,8 @@
 What Prometheus shows, asked beside the rounds: a slow answer delays nobody who need not wait.
 
 A round waits for the answer. A change that wakes the loop meanwhile does not: its round takes what
-was seen last, as old as that is, and the answer goes to the round after it.
+was seen last, as old as that is, and the answer goes to the round after it. One failure is bridged
+in the same way: what was seen last is used for two periods more, and its samples age.
 """
 
 import asyncio
@@ -44,6 +45,11 @@ class Seen:
         return replace(seen, sample_age_s=Reading(age_s + elapsed_s))
 
 
+KEPT_PERIODS: Final = 2.0
+"""How long what was seen is used while Prometheus fails: a reason that flips at every late answer
+helps nobody. Samples older than `STALE_S` permit no decrease anyway."""
+
+
 class Observing:
     """At most one reading of Prometheus at a time, and the result of the last one."""
 
@@ -52,6 +58,7 @@ class Observing:
         self._metrics = metrics
         self._own = own
         self._longest_s = 2 * settings.prometheus_timeout_s
+        self._kept_s = KEPT_PERIODS * settings.period_s
         self._task: asyncio.Task[Seen] | None = None
         self._last: Seen | None = None
 
@@ -70,8 +77,15 @@ class Observing:
                 bell.cancel()
         if task.done() or self._last is None:
             self._task = None
-            self._last = await task
+            self._last = self._bridged(await task)
         return self._last
+
+    def _bridged(self, new: Seen) -> Seen:
+        """Return what is new, or what is known if that is young and the new reading failed."""
+        old = self._last
+        if old is None or not new.failure or old.failure or new.at_s - old.at_s > self._kept_s:
+            return new
+        return old
 
     async def stop(self) -> None:
         """Give up a reading that is under way."""

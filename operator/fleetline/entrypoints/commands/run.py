@@ -101,7 +101,7 @@ def run(  # noqa: PLR0917 - typer reads options from the signature
             period_s=period_s,
             turn_timeout_s=timeout_s,
             request_timeout_s=0.8 * timeout_s,
-            prometheus_timeout_s=0.5 * timeout_s,
+            prometheus_timeout_s=timeout_s,
             prometheus_token_file=prometheus_token_file,
             prometheus_ca_file=prometheus_ca_file,
             namespace_label=namespace_label,
