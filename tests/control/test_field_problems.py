@@ -48,7 +48,7 @@ def idle(replicas: int) -> Observations:
 async def test_without_traffic_averages_are_unknown_and_the_fleet_still_shrinks() -> None:
     cluster = FakeCluster(a_target(4))
 
-    await steps(cluster, [idle(4)] * 30)
+    await steps(cluster, [idle(4)] * 60)
 
     assert cluster.target.replicas == 1
 
@@ -89,7 +89,7 @@ async def test_a_pod_without_a_node_does_not_keep_the_fleet_up() -> None:
     )
     cluster = FakeCluster(a_target(4, pods=(*pods(3), stuck)))
 
-    await steps(cluster, [idle(3)] * 40)
+    await steps(cluster, [idle(3)] * 60)
 
     assert cluster.target.replicas == 1
 

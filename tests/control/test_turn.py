@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from fleetline.control.assess import FIRST_TURNS
 from fleetline.control.fleet import Fleet, Mode
 from fleetline.control.memory import Memory
 from fleetline.control.ports import Observations, Reading, unknown
@@ -54,10 +55,10 @@ async def test_steady_arrivals_write_once_and_then_never_again() -> None:
 async def test_known_silence_goes_down_to_the_minimum_after_a_full_window() -> None:
     cluster = FakeCluster(a_target(8))
 
-    taken = await turns(a_fleet(), cluster, [seen(0.0, replicas=8)] * 30)
+    taken = await turns(a_fleet(), cluster, [seen(0.0, replicas=8)] * 60)
 
     assert cluster.target.replicas == 1
-    assert next(turn.now_s for turn in taken if turn.wrote) >= 20 * PERIOD_S
+    assert next(turn.now_s for turn in taken if turn.wrote) >= FIRST_TURNS * PERIOD_S
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ async def test_pods_that_will_be_ready_in_the_future_have_to_report() -> None:
     ahead = pods(8, age_s=-600.0)
     cluster = FakeCluster(a_target(8, pods=ahead))
 
-    await turns(a_fleet(), cluster, [seen(0.0, replicas=2)] * 30)
+    await turns(a_fleet(), cluster, [seen(0.0, replicas=2)] * 60)
 
     assert cluster.written == []
 
@@ -108,10 +109,10 @@ async def test_one_bad_turn_restarts_the_window_before_a_decrease() -> None:
     cluster = FakeCluster(a_target(8))
     quiet = seen(0.0, replicas=8)
 
-    taken = await turns(a_fleet(), cluster, [*[quiet] * 19, "gone", *[quiet] * 25])
+    taken = await turns(a_fleet(), cluster, [*[quiet] * 39, "gone", *[quiet] * 25])
 
     window_s = SCALE_DOWN.stabilization_window_s
-    assert next(turn.now_s for turn in taken if turn.wrote) >= 20 * PERIOD_S + window_s
+    assert next(turn.now_s for turn in taken if turn.wrote) >= FIRST_TURNS * PERIOD_S + window_s
 
 
 async def test_an_apply_that_drops_the_count_is_undone_in_the_next_turn() -> None:
@@ -243,7 +244,7 @@ async def test_no_more_is_asked_for_while_a_quota_refuses_pods() -> None:
 async def test_what_a_quota_refused_is_given_back_when_it_is_not_needed() -> None:
     cluster = FakeCluster(a_target(6, pods=pods(4), creation_failure="exceeded quota"))
 
-    await turns(a_fleet(), cluster, [seen(0.0, replicas=4)] * 30)
+    await turns(a_fleet(), cluster, [seen(0.0, replicas=4)] * 60)
 
     assert cluster.target.replicas == 1
 
@@ -253,7 +254,7 @@ async def test_nothing_is_removed_while_half_of_the_replicas_are_down() -> None:
     healthy = tuple(replace(pod, name=f"up-{pod.name}") for pod in pods(5))
     cluster = FakeCluster(a_target(10, pods=(*down, *healthy)))
 
-    taken = await turns(a_fleet(), cluster, [seen(0.0, replicas=5)] * 30)
+    taken = await turns(a_fleet(), cluster, [seen(0.0, replicas=5)] * 60)
 
     assert cluster.written == []
     assert taken[-1].decision.binding.reason is Reason.REPLICAS_UNHEALTHY
@@ -267,12 +268,12 @@ async def test_after_two_hours_without_prometheus_nothing_falls_before_a_full_vi
     held = cluster.target.replicas
 
     after = await turns(
-        a_fleet(), cluster, [quiet] * 40, memory=before[-1].memory, start_s=510 * PERIOD_S
+        a_fleet(), cluster, [quiet] * 60, memory=before[-1].memory, start_s=510 * PERIOD_S
     )
 
     first = next(turn for turn in after if turn.wrote)
     assert held >= 4
-    assert first.now_s - 510 * PERIOD_S >= 60.0
+    assert first.now_s - 510 * PERIOD_S >= SCALE_DOWN.stabilization_window_s
     assert cluster.target.replicas == 1
 
 

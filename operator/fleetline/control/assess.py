@@ -17,8 +17,8 @@ from fleetline.policy.forecast import Forecast, expect_maximum
 from fleetline.policy.situation import Demand, Situation
 
 FIRST_TURNS: Final = 40
-"""Turns before the first decrease, ten minutes at the usual period: how requests burst, and how long
-they are, is known only by then."""
+"""Turns before the first decrease, ten minutes at the usual period: how requests burst, and how
+long they are, is known only by then."""
 
 SMOOTHED_LIMITS: Final = {
     Limit.TIME_PER_OUTPUT_TOKEN,

@@ -47,7 +47,7 @@ LEAST_DIFFERENCES: Final = 8
 LEAST_BIN_S: Final = 15.0
 """Counts of shorter bins are not looked at: scrapes are no closer. [s]"""
 
-PRIOR_DIFFERENCES: Final = 40.0
+PRIOR_DIFFERENCES: Final = 20.0
 STILL_SHARE: Final = 0.2
 """Of differences that are exactly zero, above which scrapes are further apart than the bin."""
 
