@@ -53,7 +53,7 @@ This page is written by `python operator/docs/reference.py`.
 RUN = """\
 `run` is the operator, what the image starts. Rates are over four scrapes, or four periods up to
 15 s, whichever is longer. A turn may take as long as a period, but 2 to 10 s; a request to the API
-server 0.8 of that, a query of Prometheus half. With `--leader-elect`, the environment's
+server 0.8 of that, a query of Prometheus as long. With `--leader-elect`, the environment's
 `POD_NAMESPACE` and `POD_NAME` say where the Lease is and who holds it. The chart sets all of this
 from its values.
 """
