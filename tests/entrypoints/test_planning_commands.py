@@ -229,3 +229,10 @@ def test_a_price_of_ones_own_changes_the_order() -> None:
 
     assert cheap_h100[0]["accelerator"] == "H100-SXM"
     assert dear_h100[0]["accelerator"] == "L40S"
+
+
+def test_help_shows_units_in_brackets() -> None:
+    told = fleetline("plan", "--help").stdout
+
+    assert "[tokens]" in told
+    assert "[1/s]" in told

@@ -41,6 +41,7 @@ def build(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         add_completion=True,
+        rich_markup_mode="markdown",  # units stand in brackets, which are no markup
     )
     app.callback()(version)
     has_simulator = all(importlib.util.find_spec(name) for name in ("sim_cluster", "numba"))
