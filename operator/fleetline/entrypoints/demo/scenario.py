@@ -20,10 +20,10 @@ NIGHT_PER_S: Final = 1.5
 
 def day_of_two_peaks() -> Shape:
     """Return a morning's peak, a higher one in the evening, and a burst as that one falls."""
-    morning = CompressedDay(trough_per_s=NIGHT_PER_S, peak_per_s=15.0, duration_s=62.5, peak_at=0.5)
+    morning = CompressedDay(trough_per_s=NIGHT_PER_S, peak_per_s=16.0, duration_s=62.5, peak_at=0.5)
     evening = CompressedDay(
         trough_per_s=NIGHT_PER_S,
-        peak_per_s=30.0,
+        peak_per_s=40.0,
         duration_s=112.5,
         peak_at=0.58,
         burst_per_s=4.0,
@@ -53,14 +53,14 @@ class Scenario:
     objectives: tuple[Objective, ...] = (
         Objective(metric=Metric.TIME_TO_FIRST_TOKEN, percentile=95, target_s=0.5),
     )
-    startup: str = "lognormal(3s,0.15)"
-    period_s: float = 1.5
+    startup: str = "lognormal(2.5s,0.15)"
+    period_s: float = 1.0
     """Between two turns of the operator. [s]"""
     scrape_s: float = 1.0
     window_s: float = 12.5
     """What stands for five minutes of the day. [s]"""
-    stabilization_window_s: int = 10
-    """Of scale-down: the default minute, compressed like the day. [s]"""
+    stabilization_window_s: int = 12
+    """Of scale-down: the default five minutes, compressed like the day. [s]"""
     queue_drain_s: int = 5
     """The default minute, compressed like the day. [s]"""
     rest_s: float = 20.0
