@@ -52,6 +52,6 @@ def learn_margin_factor(margin_factor: float, *, attainment: Attainment, elapsed
     since_s = min(max(elapsed_s, 0.0), LONGEST_STEP_S)
     if attainment is Attainment.HELD:
         return REST + (margin_factor - REST) * math.exp(-math.log(2) * since_s / HALF_LIFE_S)
-    growth_per_minute: float = attainment.value
-    raised = margin_factor * (1 + growth_per_minute * since_s / SECONDS_PER_MINUTE)
+    growth_per_s: float = attainment.value / SECONDS_PER_MINUTE
+    raised = margin_factor * (1 + growth_per_s * since_s)
     return max(margin_factor, min(HIGHEST, raised))
