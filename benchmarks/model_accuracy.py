@@ -254,8 +254,8 @@ def online_section(data: Path) -> list[str]:
         "(`benchmarks/leave_one_out.py`):",
         "",
     ]
-    for column, name in (("model_key", "model"), ("gpu", "accelerator")):
-        found = left_out(rows, column)
+    named = zip(("model", "accelerator"), left_out(rows, ("model_key", "gpu")), strict=True)
+    for name, found in named:
         parts = ", ".join(f"{key} {value:.0f} %" for key, value in found.items() if key != "all")
         lines.append(f"- one {name} left out: {found['all']:.1f} % ({parts})")
     lines.append("")
