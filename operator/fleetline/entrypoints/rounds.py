@@ -35,7 +35,7 @@ from fleetline.policy.decision import Reason
 
 LOGGER: Final = logging.getLogger("fleetline")
 REREAD_S: Final = 1.0
-"""After a longer wait for Prometheus the cluster is read again: writes rest on the present. [s]"""
+"""After a longer wait for Prometheus the cluster is read anew: writes rest on the present. [s]"""
 
 AT_ONCE: Final = 50
 """Turns side by side: more only take memory, as writes have 16 connections."""
@@ -69,6 +69,8 @@ class Rounds:
         self._memories: dict[str, Memory] = {}
         self._bodies: dict[str, Mapping[str, Any]] = {}
         self._understood: dict[str, tuple[Mapping[str, Any], FleetObject]] = {}
+        self._waited_s = 0.0
+        """How long the last round waited for Prometheus. [s]"""
         self._observing = Observing(world.metrics, world.own, settings)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._ended_s: dict[str, float] = {}
@@ -89,16 +91,18 @@ class Rounds:
         """
         loop = asyncio.get_running_loop()
         started_s = begun_s = loop.time()
-        objects = await self._read()
+        slow = self._waited_s > REREAD_S and self._understood
+        known = {uid: one for uid, (_, one) in self._understood.items()}
+        objects = known if slow else await self._read()
         asked_s = loop.time()
         seen = await self._observing.see([one.fleet for one in objects.values()], woken)
-        waited_s = loop.time() - asked_s
-        if waited_s > REREAD_S:
+        self._waited_s = loop.time() - asked_s
+        if slow or self._waited_s > REREAD_S:
             begun_s = loop.time()
             objects = await self._read()
         await self._take_turns(objects, seen, may_act, begun_s)
         self.finished_s = loop.time()
-        self._world.own.round_duration.observe(self.finished_s - started_s - waited_s)
+        self._world.own.round_duration.observe(self.finished_s - started_s - self._waited_s)
         self._world.own.queries.set(self._world.metrics.queries_in_turn)
         if self._world.prometheus.clock_skew_s is not None:
             self._world.own.skew.set(self._world.prometheus.clock_skew_s)

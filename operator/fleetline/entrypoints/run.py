@@ -23,6 +23,7 @@ from fleetline.adapters.prometheus import Prometheus
 from fleetline.adapters.settings import Settings
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.entrypoints.acting import MayAct
+from fleetline.entrypoints.allocator import share_memory
 from fleetline.entrypoints.handlers import Watcher
 from fleetline.entrypoints.logs import configure_logging, log_line
 from fleetline.entrypoints.reporting import Reporter
@@ -235,6 +236,7 @@ class _Leadership(MayAct):
 def run(settings: Settings) -> None:
     """Run the operator until it is told to end."""
     configure_logging(settings.log_level)
+    share_memory()
     asyncio.run(_run(settings))
 
 
