@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleetline.policy.attainment import HIGHEST, Attainment, learn_margin_factor
+from fleetline.policy.attainment import HIGHEST, REST, Attainment, learn_margin_factor
 from fleetline.policy.startup import PRIOR_S, StartupTimes
 
 
@@ -56,14 +56,14 @@ def test_what_is_late_while_replicas_are_missing_counts_half() -> None:
     assert raised == pytest.approx(1.111)
 
 
-def test_the_margin_halves_its_distance_from_one_in_four_hours() -> None:
+def test_the_margin_halves_its_distance_from_its_rest_in_four_hours() -> None:
     margin, low = 1.4, 0.9
     for _ in range(4 * 60):
         margin = learn_margin_factor(margin, attainment=Attainment.HELD, elapsed_s=60)
         low = learn_margin_factor(low, attainment=Attainment.HELD, elapsed_s=60)
 
-    assert margin == pytest.approx(1.2, rel=1e-6)
-    assert low == pytest.approx(0.95, rel=1e-6)
+    assert margin == pytest.approx((1.4 + REST) / 2, rel=1e-6)
+    assert low == pytest.approx((0.9 + REST) / 2, rel=1e-6)
 
 
 def test_a_long_pause_counts_as_two_minutes() -> None:

@@ -28,8 +28,8 @@ LEAST_MAX_REPLICAS = 4
 FIRST_STRETCH_S = 600.0
 """The fleet begins with what the largest minute of this stretch needs. [s]"""
 
-FIRST_MARGIN = 1.25
-"""And with a quarter more: a fleet that was served well until now."""
+FIRST_MARGIN = 1.5
+"""And with half more: a fleet that was served well until now."""
 
 MOST_REPLICAS = 4096
 """What such a fleet cannot meet, none can: it shares every burst."""
@@ -151,7 +151,7 @@ def first_replicas(
     dispersion: float,
     max_replicas: int,
 ) -> int:
-    """Replicas that a quarter more than the largest minute of the beginning needs."""
+    """Replicas that half more than the largest minute of the beginning needs."""
     first = float(trace.rate_per_s(MINUTE_S)[: int(FIRST_STRETCH_S // MINUTE_S)].max())
     needed = _replicas_for(FIRST_MARGIN * first, trace, replica, objectives, dispersion=dispersion)
     return max(1, min(max_replicas, needed))
