@@ -42,8 +42,10 @@ FLEETS_PER_NAMESPACE = 20
 GPUS_PER_NODE = 8
 SPARE = 1.02  # a node whose lease was late takes no pods for a while
 OPERATOR_AGENT = "fleetline"
-# Decisions change their reason once the view is five minutes old, and statuses say so two later.
-SETTLE_S = 480.0
+# Decisions change their reason once the view is five minutes old, and statuses say so two later. So
+# the fleets rest when none has changed for this long; the bar on writes is about the time after.
+QUIET_S = 240.0
+SETTLE_S = 900.0
 SCRAPE_S = 30.0
 RENEWAL_S = 25.0  # of nodes' leases, which last 40 s: thousands are renewed by one process
 ROUND_BAR_S, MEMORY_BAR_MIB, QUERIES_BAR, WRITES_BAR = 1.0, 200.0, 12.0, 0.0
@@ -66,7 +68,7 @@ def main() -> int:
     parser.add_argument("--fleets", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=20_000)
     parser.add_argument("--hold", type=float, default=600.0, help="how long to measure, in seconds")
-    parser.add_argument("--settle", type=float, default=SETTLE_S, help="before, in seconds")
+    parser.add_argument("--settle", type=float, default=SETTLE_S, help="at most before, in seconds")
     parser.add_argument("--period", type=float, default=15.0, help="of the operator, in seconds")
     parser.add_argument("--scrape", type=float, default=SCRAPE_S, help="interval, in seconds")
     gc.set_threshold(100_000, 50, 50)  # millions of objects of the simulated cluster live on
@@ -95,7 +97,7 @@ async def _measure(options: argparse.Namespace) -> int:
             await _until_ready(here, options.fleets * replicas, began_s)
             gc.collect()
             gc.freeze()
-            await asyncio.sleep(options.settle)
+            await _until_quiet(client, options.settle)
             return await _hold(here, client, options.hold)
 
 
@@ -154,6 +156,25 @@ async def _until_ready(here: Cluster, pods: int, began_s: float) -> None:
             _tell(f"{serving} of {pods} pods serve after {told_s - began_s:.0f} s")
         await asyncio.sleep(0.5)
     _tell(f"{pods} pods serve after {time.monotonic() - began_s:.0f} s")
+
+
+async def _until_quiet(client: ApiClient, most_s: float) -> None:
+    """Wait until no fleet has changed for a while."""
+    began_s = changed_s = time.monotonic()
+
+    def note(before: object, after: object) -> None:
+        nonlocal changed_s
+        if before is not None and after is not None:
+            changed_s = time.monotonic()
+
+    informer = Informer(client, FLEETS)
+    informer.on_change(note)
+    task = asyncio.create_task(informer.run())
+    while (now_s := time.monotonic()) - began_s < most_s and now_s - changed_s < QUIET_S:  # noqa: ASYNC110
+        await asyncio.sleep(min(1.0, most_s))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    _tell(f"settled for {now_s - began_s:.0f} s; no fleet changed for {now_s - changed_s:.0f} s")
 
 
 async def _hold(here: Cluster, client: ApiClient, hold_s: float) -> int:
