@@ -13,8 +13,10 @@ demo: $(VENV)/.installed ## Apply a ServingFleet on a local cluster and watch re
 test: $(VENV)/.installed ## Run the tests (under 10 minutes on two cores)
 	$(BIN)/python -m pytest -n 2 -m "not slow and not controlplane"
 
-slow: $(VENV)/.installed ## The slower tests
+slow: $(VENV)/.installed ## The slower tests; the one of Ray beside its own packages, which are large
 	$(BIN)/python -m pytest -n 2 -m "slow and not controlplane"
+	test -d build/ray || $(BIN)/python -m pip install --quiet --disable-pip-version-check --target build/ray ray
+	PYTHONPATH=build/ray $(BIN)/python -m pytest -m slow tests/replay/test_ray.py
 
 conformance: $(VENV)/.installed ## The tests of clients on the real control plane (Go 1.26; the first build takes ten minutes)
 	$(BIN)/python -m sim_cluster.controlplane.build
