@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from fleetline.adapters.api_client import ApiClient
 from fleetline.adapters.pod_watch import PodWatch
-from fleetline.errors import ObservationError
+from fleetline.errors import FleetlineError, ObservationError
 from sim_cluster.resources import PODS
 from tests.entrypoints.world import READY, World
 
@@ -16,9 +17,22 @@ PATH = "/api/v1/pods"
 OWNER = ("default", "Deployment", "chat")
 
 
+class Disowned(ApiClient):
+    """Cannot read its configuration for a while, as when a token file is being replaced."""
+
+    is_lost = False
+
+    async def page(self, *args: Any, **options: Any) -> Any:
+        if self.is_lost:
+            raise FleetlineError("cannot read the Kubernetes configuration: token file is empty")
+        return await super().page(*args, **options)
+
+
 @contextlib.asynccontextmanager
-async def watching(world: World, *, relist_s: float = 60.0) -> AsyncIterator[PodWatch]:
-    api = ApiClient(world.kubeconfig, deadline_s=2.0)
+async def watching(
+    world: World, *, relist_s: float = 60.0, api: ApiClient | None = None
+) -> AsyncIterator[PodWatch]:
+    api = api or ApiClient(world.kubeconfig, deadline_s=2.0)
     await api.connect()
     watch = PodWatch(api, PATH, relist_s=relist_s)
     watch.start()
@@ -127,3 +141,44 @@ async def test_a_list_that_fails_after_the_watch_ended_hides_what_was_known(worl
             return True
 
         await world.until(unknown, 10)
+
+
+async def test_a_watch_that_is_refused_does_not_list_again_and_again(world: World) -> None:
+    await world.add_pods("chat", 2)
+    world.api.faults.fail(403, verb="watch", resource="pods")
+
+    async with watching(world) as watch:
+        await until_pods(world, watch, 2)
+        await asyncio.sleep(2.0)
+
+        assert 2 <= lists(world) <= 5
+
+
+async def test_whatever_ends_the_watch_hides_what_was_known_until_it_is_listed(
+    world: World,
+) -> None:
+    await world.add_pods("chat", 2)
+    api = Disowned(world.kubeconfig, deadline_s=2.0)
+
+    async with watching(world, relist_s=0.3, api=api) as watch:
+        await until_pods(world, watch, 2)
+        api.is_lost = True
+
+        async def unknown() -> bool:
+            with contextlib.suppress(ObservationError):
+                await watch.pods()
+                return False
+            return True
+
+        await world.until(unknown, 10)
+        api.is_lost = False
+        await until_pods_again(world, watch, 2)
+
+
+async def until_pods_again(world: World, watch: PodWatch, count: int) -> None:
+    async def there() -> bool:
+        with contextlib.suppress(ObservationError):
+            return len((await watch.pods()).get(OWNER, {})) == count
+        return False
+
+    await world.until(there, 10)

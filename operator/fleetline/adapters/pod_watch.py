@@ -28,6 +28,8 @@ RELIST_S: Final = 300.0
 
 FIRST_PAUSE_S: Final = 0.25
 LONGEST_PAUSE_S: Final = 8.0
+"""Between two lists while watches are refused or end early, and between two watches the first: a
+list of all pods is dear to the API server. [s]"""
 
 PODS: Final = page_reader(PodObject)
 POD: Final = msgspec.json.Decoder(PodObject)
@@ -131,20 +133,26 @@ class PodWatch:
 
     async def _keep(self) -> None:
         """List and watch for ever; each failure is followed by a longer pause."""
-        pause_s = FIRST_PAUSE_S
+        loop, pause_s = asyncio.get_running_loop(), FIRST_PAUSE_S
         while True:
+            since_s = loop.time()
             try:
                 self._store, version = await list_pods(self._api, self._path)
-            except ObservationError as error:
-                self._trouble = error
+                self._trouble, since_s = None, loop.time()
                 self._known.set()
-                await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-                continue
-            self._trouble, pause_s = None, FIRST_PAUSE_S
-            self._known.set()
-            await self._follow(version)
+                await self._follow(version)
+            except Exception as error:  # noqa: BLE001 - or a store that nobody keeps would be read
+                self._trouble = self._in_plain_words(error)
+                self._known.set()
+            if self._trouble is None and loop.time() - since_s >= LONGEST_PAUSE_S:
+                pause_s = FIRST_PAUSE_S
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _in_plain_words(self, error: Exception) -> ObservationError:
+        if isinstance(error, ObservationError):
+            return error
+        return ObservationError(f"cannot watch {self._path}: {type(error).__name__}: {error}")
 
     async def _follow(self, version: str) -> None:
         """Watch until it is time to list again, or there is a doubt."""
@@ -155,6 +163,7 @@ class PodWatch:
                     async with self._api.watch(self._path, version) as lines:
                         async for line in lines:
                             version = self._take(line) or version
+                    await asyncio.sleep(FIRST_PAUSE_S)  # a server may end each watch at once
 
     def _take(self, line: bytes) -> str:
         """Take one event; returns the resource version that it brings."""
