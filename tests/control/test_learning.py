@@ -1,10 +1,13 @@
-"""What a turn's observations teach about arrivals."""
+"""What a turn's observations teach about arrivals, and about what is inside."""
 
 import numpy as np
 import pytest
 
-from fleetline.control.learning import dispersion_of
+from fleetline.control.learning import Lesson, dispersion_of, learn
+from fleetline.control.memory import Memory
+from fleetline.control.ports import Observations, Reading, unknown
 from fleetline.policy.forecast import RateHistory
+from tests.control.fakes import a_fleet, a_target, seen
 
 PERIOD_S, WINDOW_S = 15.0, 60.0
 
@@ -51,3 +54,25 @@ def test_scrapes_further_apart_than_turns_do_not_hide_bursts() -> None:
 
 def test_before_there_are_counts_a_measured_prior_holds() -> None:
     assert dispersion_of(RateHistory.empty(), WINDOW_S) == 1.4
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        seen(10.0, replicas=1, running_requests=Reading(5.0)),
+        seen(10.0, replicas=2, running_requests=Reading(5.0), is_partial=True),
+        seen(10.0, replicas=2, running_requests=Reading(5.0), frozen_replicas=1),
+        seen(10.0, replicas=2, waiting_requests=unknown("no series")),
+    ],
+    ids=["one replica reports", "partial answer", "one stands still", "no queue"],
+)
+def test_what_is_seen_of_a_part_is_not_the_least_that_was_inside(part: Observations) -> None:
+    memory, whole = Memory(), seen(10.0, replicas=2, waiting=80.0)
+
+    for turn, observed in enumerate((whole, part, whole)):
+        lesson = Lesson(
+            fleet=a_fleet(), target=a_target(2), seen=observed, ready=2, now_s=turn * PERIOD_S
+        )
+        memory = learn(memory, lesson)
+
+    assert min(requests for _, requests in memory.inside) == 130.0

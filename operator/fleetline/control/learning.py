@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetline.control.evidence import view_of
 from fleetline.control.fleet import Fleet
 from fleetline.control.health import starts_of, youngest_age_s
 from fleetline.control.lengths import FIRST_DISPERSION, WINDOW_S
@@ -17,6 +18,7 @@ from fleetline.model.kv_cache import weight_bytes
 from fleetline.model.replica import Replica
 from fleetline.policy.attainment import Attainment, learn_margin_factor
 from fleetline.policy.forecast import RateHistory, median_s
+from fleetline.policy.history import Evidence
 from fleetline.policy.startup import StartupTimes
 
 CALIBRATION_PERIOD_S: Final = 60.0
@@ -72,7 +74,7 @@ def learn(memory: Memory, lesson: Lesson) -> Memory:
     seen = lesson.seen
     if seen is None:
         return learned
-    learned = replace(learned, inside=_inside(memory, seen, lesson.now_s))
+    learned = replace(learned, inside=_inside(memory, seen, lesson))
     rate_per_s = seen.arrival_rate_per_s.value
     if rate_per_s is not None:
         learned = replace(learned, rates=memory.rates.add(lesson.now_s, rate_per_s))
@@ -143,14 +145,20 @@ def _startup(startup: StartupTimes, lesson: Lesson) -> StartupTimes:
     return replace(observed, prior_s=startup_prior_s(replica))
 
 
-def _inside(memory: Memory, seen: Observations, now_s: float) -> tuple[tuple[float, float], ...]:
-    """Known readings of what is inside, none older than a share of the start-up or a minute."""
+def _inside(memory: Memory, seen: Observations, lesson: Lesson) -> tuple[tuple[float, float], ...]:
+    """
+    Readings of what is inside all replicas, none older than a share of the start-up or a minute.
+
+    The least of them counts, so what was seen of a part of the replicas must not be among them.
+    """
+    now_s = lesson.now_s
     since_s = now_s - min(LONGEST_INSIDE_S, INSIDE_SHARE * memory.startup.likely_s)
     recent = tuple(one for one in memory.inside if since_s <= one[0] < now_s)
-    running = seen.running_requests.value
-    if running is None:
+    running, waiting = seen.running_requests.value, seen.waiting_requests.value
+    is_whole = view_of(seen, lesson.target, now_s).evidence is Evidence.COMPLETE
+    if running is None or waiting is None or not is_whole:
         return recent
-    return (*recent, (now_s, running + (seen.waiting_requests.value or 0.0)))
+    return (*recent, (now_s, running + waiting))
 
 
 def _lateness_ratio(memory: Memory, lesson: Lesson) -> float | None:
