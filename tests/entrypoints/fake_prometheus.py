@@ -4,7 +4,7 @@ import asyncio
 import email.utils
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -48,6 +48,8 @@ class FakePrometheus:
     values: Callable[[float], Any] = str
     """How a number is written: replaced to write nonsense."""
     clock_ahead_s: float = 0.0
+    names: Sequence[str] = NAMES
+    """Metric names that have series."""
     requests: int = 0
     url: str = ""
     _runner: web.AppRunner | None = None
@@ -95,7 +97,7 @@ class FakePrometheus:
         if self.fault is not None:
             return await self.fault(request)
         assert "__name__=~" in request.query["match[]"]
-        return web.json_response({"status": "success", "data": list(NAMES)})
+        return web.json_response({"status": "success", "data": list(self.names)})
 
     def body(self, query: str) -> dict[str, Any]:
         """Answer of Prometheus' query API."""
@@ -110,7 +112,7 @@ class FakePrometheus:
 
     def _rows(self, query: str) -> list[Any]:
         if query.startswith("count by (__name__)"):
-            return [self._row({"__name__": name}, 1.0) for name in NAMES]
+            return [self._row({"__name__": name}, 1.0) for name in self.names]
         tags = re.findall(r'"fleetline_source", "([^"]*)"', query)
         if '"standstill"' in query:
             return [

@@ -135,7 +135,9 @@ class EngineMetrics:
             if len(seen) % AT_ONCE == 0:
                 await asyncio.sleep(0)  # a thousand fleets take long enough to let others in
         self._seldom.something_is_missing = any(
-            not one.running_requests.is_known for one in seen.values()
+            not reading.is_known
+            for one in seen.values()
+            for reading in (one.running_requests, one.waiting_requests, one.arrival_rate_per_s)
         )
         return seen
 

@@ -62,7 +62,11 @@ class Seldom:
         self._interval_s = scrape_interval_s
         self._known = _Known()
         self.something_is_missing = True
-        """Whether a fleet shows no running requests, so that there may be new names."""
+        """
+        Whether a fleet does not show what is inside or arrives, so that there may be new names.
+
+        Some engines show a counter only when it has counted: not before the first request ended.
+        """
 
     @property
     def names(self) -> frozenset[str]:
