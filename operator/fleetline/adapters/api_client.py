@@ -205,7 +205,7 @@ class ApiClient:
             raise ObservationError(
                 f"cannot {method} {path} from the API server: no answer in {self._deadline_s:g} s"
             ) from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, OSError, ValueError, config.ConfigException) as error:
             raise ObservationError(
                 f"cannot {method} {path} from the API server: {_plain(error)}"
             ) from None
@@ -213,8 +213,12 @@ class ApiClient:
     async def _rotate(self, rejected: Any) -> None:
         """Read new credentials, once for all requests that were rejected with the old ones."""
         async with self._rotation:
-            if self._client is rejected:
+            if self._client is not rejected:
+                return
+            try:
                 await self.connect()
+            except FleetlineError as error:
+                raise ObservationError(str(error)) from None  # it may be there again at next turn
 
     async def _once(
         self,
