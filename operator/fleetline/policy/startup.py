@@ -47,7 +47,7 @@ class StartupTimes:
 
     @property
     def likely_s(self) -> float:
-        """Nine of ten starts take no longer: how far decisions look ahead. [s]"""
+        """Nine of ten starts take no longer: the main part of how far decisions look ahead. [s]"""
         return self.quantile_s(QUANTILE)
 
     @property
