@@ -7,7 +7,6 @@ Warnings, which the library drops, are kept: an answer with warnings is a partia
 
 import asyncio
 import functools
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -80,7 +79,7 @@ class Prometheus:
         self.queries = 0
         """Queries sent so far."""
         self.clock_skew_s: float | None = None
-        """Prometheus' clock less ours, from the Date header."""
+        """Prometheus' clock less ours, from the Date header. [s]"""
 
     def close(self) -> None:
         """Let the threads end; those in a request end with its deadline."""
@@ -167,8 +166,8 @@ class Prometheus:
                 Failure.UNREACHABLE,
                 f"cannot query Prometheus: no answer in {self._deadline_s:g} s",
             ) from None
-        if exchange.server_time_s is not None:
-            self.clock_skew_s = exchange.server_time_s - time.time()
+        if exchange.clock_skew_s is not None:
+            self.clock_skew_s = exchange.clock_skew_s
         if not isinstance(result, list):
             raise PrometheusError(Failure.BAD_RESPONSE, "answer must be a list of series")
         return result, exchange.warnings

@@ -47,7 +47,8 @@ class Exchange:
     """What one request left behind besides its body."""
 
     warnings: tuple[str, ...] = ()
-    server_time_s: float | None = None
+    clock_skew_s: float | None = None
+    """The server's clock less ours as its answer begins; None if it does not tell. [s]"""
 
 
 class _Parsed(requests.Response):
@@ -109,12 +110,13 @@ class Shell(requests.Session):
         }
         try:
             response = super().request(method, url, **options)
+            skew_s = _clock_skew_s(response)  # now: the body may take seconds
             take = self._take if response.status_code == 200 else None
             content = _read(response, ends_s, SampleStream(take))
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             raise PrometheusError(Failure.UNREACHABLE, _cause(error)) from None
         answer = _checked(response, content, lists=self._lists)
-        self.exchange = Exchange(_warnings(answer), _server_time_s(response))
+        self.exchange = Exchange(_warnings(answer), skew_s)
         return _Parsed(response, answer)
 
 
@@ -174,11 +176,12 @@ def _warnings(answer: dict[str, Any]) -> tuple[str, ...]:
     return tuple(str(one)[:WARNING_CHARACTERS] for one in warnings)
 
 
-def _server_time_s(response: requests.Response) -> float | None:
+def _clock_skew_s(response: requests.Response) -> float | None:
     try:
-        return email.utils.parsedate_to_datetime(response.headers["Date"]).timestamp()
+        told_s = email.utils.parsedate_to_datetime(response.headers["Date"]).timestamp()
     except (KeyError, ValueError, TypeError):
         return None
+    return told_s - time.time()
 
 
 def _cause(error: Exception) -> str:
