@@ -49,7 +49,9 @@ LEAST_DIFFERENCES: Final = 8
 LEAST_BIN_S: Final = 15.0
 """Counts of shorter bins are not looked at: scrapes are no closer. [s]"""
 
-PRIOR_DIFFERENCES: Final = 20.0
+PRIOR_BINS: Final = 20.0
+"""Bins of counts that weigh as much as the first guess of the dispersion."""
+
 STILL_SHARE: Final = 0.2
 """Of differences that are exactly zero, above which scrapes are further apart than the bin."""
 
@@ -100,13 +102,13 @@ def missed_objectives(fleet: Fleet, seen: Observations) -> tuple[str, ...]:
 
 def dispersion_of(rates: RateHistory, window_s: float) -> float:
     """
-    Index of dispersion of arrival counts, from how rates over `window_s` move in a short bin.
+    Index of dispersion of arrival counts, from how rates over `window_s` [s] move in a short bin.
 
     From one turn to the next a sliding window gains a bin and loses another, so the difference
     holds the counts of two bins. The scrapes in a window span a bin less than it. Short bins tell
     bursts from demand that changes within minutes, which is the forecast's to expect; differences
     cancel the trend, their median ignores jumps. Bins grow while rates stand still between
-    scrapes. The prior counts as `PRIOR_DIFFERENCES` bins.
+    scrapes. The prior counts as `PRIOR_BINS` bins.
     """
     times, seen = rates.times_s, rates.rates_per_s
     if times.size < LEAST_DIFFERENCES:
@@ -125,7 +127,7 @@ def dispersion_of(rates: RateHistory, window_s: float) -> float:
             continue
         measured = (float(np.median(moved)) / NORMAL_QUARTILE) ** 2 / 2 / (mean_per_s * bin_s)
         bins = moved.size / lag
-        weight = bins / (bins + PRIOR_DIFFERENCES)
+        weight = bins / (bins + PRIOR_BINS)
         return max(1.0, weight * measured + (1 - weight) * FIRST_DISPERSION)
     return FIRST_DISPERSION
 

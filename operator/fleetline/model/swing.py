@@ -15,7 +15,7 @@ from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
 
 BURST_S: Final = 1.0
-"""How long a burst lasts: the window in which the dispersion of arrivals is measured. [s]"""
+"""How long a burst is taken to last, whatever the bins in which dispersion was measured. [s]"""
 MOST_SWING: Final = 0.9
 """How far a level may lie from the mean, relatively: there are no negative numbers."""
 LEAST_PULL: Final = 0.1
