@@ -103,7 +103,7 @@ class KubernetesCluster:
                 resource_version=workload.resource_version,
                 uid=workload.uid,
                 is_rolling_out=workload.is_rolling_out,
-                creation_failure=workload.creation_failure,
+                creation_failure="" if "pods" in self._view.refused else workload.creation_failure,
             )
         scale = await self._read_scale(fleet)
         self._selectors[fleet.key] = str((scale.get("status") or {}).get("selector") or "")

@@ -17,6 +17,7 @@ from fleetline.adapters.queries import Scope
 from fleetline.adapters.sample_stream import LARGEST, Take
 from fleetline.control.fleet import TargetReference
 from fleetline.control.ports import Pod
+from fleetline.errors import ObservationError
 
 STEPS_AT_ONCE: Final = 240
 """An hour at the usual period; far below the 11,000 that Prometheus allows."""
@@ -69,7 +70,11 @@ class Past(Prometheus):
         if (promql, part) not in self._known:
             self._known = {key: one for key, one in self._known.items() if key[1] >= part}
             self._known[promql, part] = asyncio.create_task(self._read(promql, part))
-        series, warnings = await self._known[promql, part]
+        try:
+            series, warnings = await self._known[promql, part]
+        except ObservationError:
+            self._known.pop((promql, part), None)
+            raise
         return [Row(labels, values[step]) for labels, values in series if step in values], warnings
 
     async def _read(self, promql: str, part: int) -> tuple[list[Series], tuple[str, ...]]:

@@ -71,6 +71,8 @@ class Rounds:
         self._understood: dict[str, tuple[Mapping[str, Any], FleetObject]] = {}
         self._waited_s = 0.0
         """How long the last round waited for Prometheus. [s]"""
+        self._term = 0
+        """Grows whenever all begins anew: a turn of an earlier term leaves nothing behind."""
         self._observing = Observing(world.metrics, world.own, settings)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._ended_s: dict[str, float] = {}
@@ -78,7 +80,7 @@ class Rounds:
         self.decided_s: dict[str, float] = {}
         """When each fleet was last decided or found impossible, on the loop's clock. [s]"""
         self.finished_s: float | None = None
-        """When a round last read the world, on the loop's clock. [s]"""
+        """When a round last read the world, or all began anew, on the loop's clock. [s]"""
 
     async def take(self, may_act: MayAct, woken: asyncio.Event | None = None) -> None:
         """
@@ -150,6 +152,10 @@ class Rounds:
     def begin_anew(self) -> None:
         """Forget what was learned: others acted meanwhile, and the statuses tell what they did."""
         self._memories.clear()
+        self.decided_s.clear()
+        if self.finished_s is not None:
+            self.finished_s = asyncio.get_running_loop().time()
+        self._term += 1
 
     def _ended(self, uid: str, _: asyncio.Task[None]) -> None:
         self._running.pop(uid, None)
@@ -229,7 +235,7 @@ class Rounds:
         seen: Seen,
         may_act: MayAct,
     ) -> None:
-        world, now_s = self._world, time.time()
+        world, now_s, term = self._world, time.time(), self._term
         if uid not in self._memories:
             self._memories[uid] = remembered(one, now_s=now_s)
         view = seen.of(one.fleet, asyncio.get_running_loop().time())
@@ -244,6 +250,8 @@ class Rounds:
             )
         except TargetError as error:
             await self._tell_trouble(body, Trouble(error.reason, str(error)))
+            return
+        if term != self._term or uid not in self._bodies:
             return
         self._memories[uid] = turn.memory
         world.own.note(turn)
