@@ -9,6 +9,7 @@ from sim_cluster.api.calls import Call
 from sim_cluster.api.errors import Json, bad_request, cause, invalid
 from sim_cluster.api.resources import Resource
 
+_CHANCE = random.Random()  # noqa: S311 - spreads in time or names, no secret
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUBDOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
 _LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
@@ -40,7 +41,7 @@ def now_text(offset_s: float = 0.0) -> str:
 
 def generated_name(prefix: str) -> str:
     """A name with a random suffix of five letters, cut to 63 characters."""
-    suffix = "".join(random.choices(_SUFFIX_LETTERS, k=5))  # noqa: S311 - not a secret
+    suffix = "".join(_CHANCE.choices(_SUFFIX_LETTERS, k=5))
     return prefix[:58] + suffix
 
 

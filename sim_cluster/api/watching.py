@@ -15,6 +15,7 @@ from sim_cluster.api.faults import Fault, Faults
 from sim_cluster.api.reading import Reader, bookmark
 from sim_cluster.api.watch_cache import Watcher
 
+_CHANCE = random.Random()  # noqa: S311 - spreads in time or names, no secret
 BOOKMARK_PERIOD_S = 60.0
 """Between bookmarks; also how often the end of a watch is looked at when nothing happens."""
 
@@ -110,4 +111,4 @@ def _length_s(call: Call) -> float:
     asked = call.query.get("timeoutSeconds", "")
     if asked.isdigit() and int(asked) > 0:
         return float(asked)
-    return SHORTEST_WATCH_S * (1.0 + random.random())  # noqa: S311 - spreads reconnects
+    return SHORTEST_WATCH_S * (1.0 + _CHANCE.random())

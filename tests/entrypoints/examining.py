@@ -42,7 +42,14 @@ def of(findings: list[Found], check: str, subject: str = "") -> Found:
 def changed(world: World, change: Change, **headers: str) -> Fault:
     """A fault: the right answer, with its result changed."""
 
+    def names(selector: str) -> dict[str, Any]:
+        rows = [{"metric": {"__name__": name}} for name in world.prometheus.names]
+        left = change(f"count by (__name__) ({selector})", rows)
+        return {"status": "success", "data": [row["metric"]["__name__"] for row in left]}
+
     async def answer(request: web.Request) -> web.StreamResponse:
+        if "match[]" in request.query:
+            return web.json_response(names(request.query["match[]"]), headers=headers)
         query = str((await request.post()).get("query") or request.query["query"])
         body = world.prometheus.body(query)
         body["data"]["result"] = change(query, body["data"]["result"])

@@ -23,6 +23,7 @@ from fleetline.errors import ObservationError
 Key = tuple[str, str, str]
 """(namespace, kind, name)"""
 
+_CHANCE: Final = random.Random()  # noqa: S311 - spreads in time or names, no secret
 RELIST_S: Final = 300.0
 """A watch that lost an event unnoticed is wrong for at most this long. [s]"""
 
@@ -146,7 +147,7 @@ class PodWatch:
                 self._known.set()
             if self._trouble is None and loop.time() - since_s >= LONGEST_PAUSE_S:
                 pause_s = FIRST_PAUSE_S
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            await asyncio.sleep(pause_s * _CHANCE.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _in_plain_words(self, error: Exception) -> ObservationError:
@@ -156,7 +157,7 @@ class PodWatch:
 
     async def _follow(self, version: str) -> None:
         """Watch until it is time to list again, or there is a doubt."""
-        spread = random.uniform(0.9, 1.1)  # noqa: S311 - jitter
+        spread = _CHANCE.uniform(0.9, 1.1)
         with contextlib.suppress(ObservationError, TimeoutError):
             async with asyncio.timeout(self._relist_s * spread):
                 while True:

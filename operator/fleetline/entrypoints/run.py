@@ -33,6 +33,7 @@ from fleetline.errors import FleetlineError, ObservationError
 
 LOGGER: Final = logging.getLogger("fleetline")
 
+_CHANCE: Final = random.Random()  # noqa: S311 - spreads in time or names, no secret
 JITTER: Final = 0.1
 """Share of a period by which rounds are spread, so that restarts do not align all operators."""
 
@@ -167,7 +168,7 @@ class Operator:
                 self._rounds.begin_anew()
             if leads:
                 failing = await self._round(may_act, failing)
-            spread = 1 + JITTER * (random.random() - 0.5)  # noqa: S311 - not a secret
+            spread = 1 + JITTER * (_CHANCE.random() - 0.5)
             await self._wait(started_s, period_s * spread if leads else min(period_s, RETRY_S))
 
     async def _round(self, may_act: MayAct, failing: str) -> str:
