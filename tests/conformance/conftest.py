@@ -93,7 +93,7 @@ def api(kubeconfig: Path) -> Iterator[Client]:
     client.close()
 
 
-def eventually(check: Any, timeout_s: float = 20.0) -> Any:
+def eventually(check: Any, timeout_s: float = 60.0) -> Any:
     """The first truthy result of a check."""
     ends = time.monotonic() + timeout_s
     while True:

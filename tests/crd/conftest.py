@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 import uuid
 
 import pytest
@@ -11,6 +12,8 @@ import yaml
 from sim_cluster import tools
 from tests.crd import definitions as crd
 from tests.crd.backend import running_api
+
+PATIENCE_S = 60.0
 
 
 class Kubectl:
@@ -62,7 +65,10 @@ def kubectl(tmp_path_factory):
         code, output = run("apply", "--server-side", "-f", files[0], "-f", files[1])
         assert code == 0, output
         names = [f"customresourcedefinition/{plural}.fleetline.dev" for plural in crd.DEFINITIONS]
-        code, output = run("wait", "--for=condition=Established", "--timeout=30s", *names)
+        ends_s = time.monotonic() + PATIENCE_S
+        code, output = 1, ""
+        while code and time.monotonic() < ends_s:  # kubectl refuses one without any condition yet
+            code, output = run("wait", "--for=condition=Established", "--timeout=30s", *names)
         assert code == 0, output
         yield run
 
