@@ -154,17 +154,20 @@ async def test_an_exporter_that_hangs_is_not_counted_until_a_window_after_it_mov
         frozen = (await metrics.observe([a_fleet()]))["default/chat"]
         engines.frozen_s["chat-1"] = time.time()
         await asyncio.sleep(6 * SCRAPE_S)
+        looked_s = time.monotonic()
         blind = (await metrics.observe([a_fleet()]))["default/chat"]
         engines.frozen_s.clear()
         await asyncio.sleep(2 * SCRAPE_S)
         thawed = (await metrics.observe([a_fleet()]))["default/chat"]
+        is_within_window = time.monotonic() - looked_s < metrics.window_s
         await asyncio.sleep(metrics.window_s + 3 * SCRAPE_S)
         after = (await metrics.observe([a_fleet()]))["default/chat"]
 
     assert (before.frozen_replicas, before.reporting_replicas) == (0, 2)
     assert (frozen.frozen_replicas, frozen.reporting_replicas) == (1, 1)
     assert not blind.arrival_rate_per_s.is_known
-    assert not thawed.arrival_rate_per_s.is_known
+    if is_within_window:  # a busy machine may have taken longer
+        assert not thawed.arrival_rate_per_s.is_known
     assert (after.frozen_replicas, after.reporting_replicas) == (0, 2)
     assert after.arrival_rate_per_s.value == pytest.approx(rate_per_s, rel=0.3)
 
