@@ -24,6 +24,7 @@ class FakeMetrics:
         self.go = asyncio.Event()
         self.rate_per_s = 1.0
         self.error: Exception | None = None
+        self.age = Reading(5.0)
         self.asked = 0
 
     async def observe(self, fleets) -> dict[str, Observations]:
@@ -31,7 +32,7 @@ class FakeMetrics:
         await self.go.wait()
         if self.error is not None:
             raise self.error
-        answer = seen(self.rate_per_s, sample_age_s=Reading(5.0))
+        answer = seen(self.rate_per_s, sample_age_s=self.age)
         return {fleet.key: answer for fleet in fleets}
 
 
@@ -143,3 +144,17 @@ async def test_one_failure_is_bridged_with_what_was_seen_last_and_not_for_long()
     failed = await one.see([fleet])
 
     assert (bridged.failure, failed.failure) == ("", "PrometheusUnreachable")
+
+
+async def test_samples_of_unknown_age_are_at_least_as_old_as_the_answer() -> None:
+    metrics, fleet = FakeMetrics(), a_fleet()
+    metrics.age = Reading(None, "no time stamps")
+    metrics.go.set()
+    found = await observing(metrics).see([fleet])
+
+    now, later = found.of(fleet, found.at_s), found.of(fleet, found.at_s + 40.0)
+
+    assert isinstance(now, Observations)
+    assert not now.sample_age_s.is_known
+    assert isinstance(later, Observations)
+    assert later.sample_age_s.value == pytest.approx(40.0)

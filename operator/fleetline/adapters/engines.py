@@ -22,7 +22,7 @@ from fleetline.adapters.observations import (
     view_pods,
 )
 from fleetline.adapters.pod_rows import GAUGES, Model, Place
-from fleetline.adapters.prometheus import Prometheus, Row
+from fleetline.adapters.prometheus import Prometheus, Row, together
 from fleetline.adapters.queries import MODEL_LABELS, Scope
 from fleetline.adapters.readings import (
     Readings,
@@ -186,7 +186,7 @@ class EngineMetrics:
         def pods(prefix: str) -> Callable[[Sequence[Row]], None]:
             return lambda found: rows.add_pods(found, prefix, scope)
 
-        warnings = await asyncio.gather(
+        warnings = await together(
             ask(queries.pod_gauges(scope, names), pods(GAUGES)),
             ask(queries.pod_completions(scope, names), pods(COMPLETED)),
             ask(queries.pod_growth(scope, names), pods(GROWTH)),

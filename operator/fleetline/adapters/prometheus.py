@@ -7,7 +7,7 @@ Warnings, which the library drops, are kept: an answer with warnings is a partia
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from fleetline.adapters.prometheus_session import Exchange, Failure, PrometheusE
 from fleetline.adapters.sample_stream import Row, Take, read_row
 from fleetline.errors import ManifestError
 
-__all__ = ["Answer", "Failure", "Prometheus", "PrometheusError", "Row", "read_row"]
+__all__ = ["Answer", "Failure", "Prometheus", "PrometheusError", "Row", "read_row", "together"]
 
 WORKERS: Final = 2
 """Queries at once: more would only share the same processors, and each would take longer."""
@@ -211,6 +211,16 @@ class Prometheus:
             raise PrometheusError(
                 Failure.UNAUTHORIZED, f"cannot read the Prometheus token: {error.strerror}"
             ) from None
+
+
+async def together(*asked: Coroutine[Any, Any, tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Await questions side by side; as soon as one fails, the others are given up."""
+    tasks = [asyncio.create_task(one) for one in asked]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _query(connection: PrometheusConnect, *, promql: str, span: Span | None) -> Any:

@@ -22,7 +22,7 @@ KNOWN_NAMES_PERIOD_S: Final = 600.0
 
 LENGTHS_PERIOD_S: Final = 300.0
 INTERVAL_PERIOD_S: Final = 600.0
-MOST_NAMESPACES: Final = 20
+MOST_NAMED: Final = 20
 """Namespaces that are named in an address; beyond them names of all namespaces are asked for."""
 
 SCRAPES_PER_WINDOW: Final = 4.0
@@ -86,7 +86,7 @@ class Seldom:
         fresh = known.names_s is not None and now_s - known.names_s < period_s
         if fresh and known.names:
             return
-        wide = len(scope.namespaces) > MOST_NAMESPACES  # the selector is part of an address
+        wide = len(scope.namespaces) > MOST_NAMED  # the selector is part of an address
         asked = replace(scope, namespaces=()) if wide else scope
         known.names = await self._prometheus.names(queries.candidate_series(asked))
         known.names_s = now_s

@@ -1,8 +1,8 @@
 """Whether this process may write counts, asked right before each write."""
 
-from typing import Any
-
 from fleetline.adapters.kubernetes import KubernetesCluster, TargetError
+from fleetline.control.fleet import Fleet
+from fleetline.control.ports import Target
 
 
 class MayAct:
@@ -21,7 +21,7 @@ class Guarded:
         self._cluster = cluster
         self.read_target = cluster.read_target
 
-    async def write_replicas(self, fleet: Any, target: Any, replicas: int) -> None:
+    async def write_replicas(self, fleet: Fleet, target: Target, replicas: int) -> None:
         """Write if that is still ours to do; TargetError if it is not, or fails."""
         if not self._may_act():
             raise TargetError("LeaseLost", "another replica of the operator holds the Lease")

@@ -21,6 +21,10 @@ from fleetline.control.ports import Observations, Reading
 NEW_S: Final = 1.0
 """What was seen so long ago counts as seen now. [s]"""
 
+KEPT_PERIODS: Final = 2.0
+"""How long what was seen is used while Prometheus fails: a reason that flips at every late answer
+helps nobody. Samples older than `STALE_S` permit no decrease anyway."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
@@ -39,15 +43,11 @@ class Seen:
         seen = self.observations.get(fleet.key)
         if asked is None or seen is None or (asked.uid, asked.target) != (fleet.uid, fleet.target):
             return self.because or "not observed"
-        elapsed_s, age_s = now_s - self.at_s, seen.sample_age_s.value
-        if elapsed_s <= NEW_S or age_s is None:
+        elapsed_s = now_s - self.at_s
+        if elapsed_s <= NEW_S:
             return seen
-        return replace(seen, sample_age_s=Reading(age_s + elapsed_s))
-
-
-KEPT_PERIODS: Final = 2.0
-"""How long what was seen is used while Prometheus fails: a reason that flips at every late answer
-helps nobody. Samples older than `STALE_S` permit no decrease anyway."""
+        age_s = (seen.sample_age_s.value or 0.0) + elapsed_s  # at least that, if it was not known
+        return replace(seen, sample_age_s=Reading(age_s))
 
 
 class Observing:
