@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from fleetline.control.assess import FIRST_TURNS
 from sim_cluster.api.counts import WRITES
 from sim_cluster.api_client import ApiClient
 from sim_cluster.informer import Informer, Listener
@@ -42,10 +43,11 @@ FLEETS_PER_NAMESPACE = 20
 GPUS_PER_NODE = 8
 SPARE = 1.02  # a node whose lease was late takes no pods for a while
 OPERATOR_AGENT = "fleetline"
-# Decisions change their reason once the view is five minutes old, and statuses say so two later. So
-# the fleets rest when none has changed for this long; the bar on writes is about the time after.
+# Decisions change their reason once the view is `FIRST_TURNS` old, and statuses say so two minutes
+# later. So the fleets rest when they are older and none has changed for a while; the bar on writes
+# is about the time after.
 QUIET_S = 240.0
-SETTLE_S = 900.0
+SETTLE_S = 1500.0
 SCRAPE_S = 30.0
 RENEWAL_S = 25.0  # of nodes' leases, which last 40 s: thousands are renewed by one process
 ROUND_BAR_S, MEMORY_BAR_MIB, QUERIES_BAR, WRITES_BAR = 1.0, 200.0, 12.0, 0.0
@@ -97,7 +99,7 @@ async def _measure(options: argparse.Namespace) -> int:
             await _until_ready(here, options.fleets * replicas, began_s)
             gc.collect()
             gc.freeze()
-            await _until_quiet(client, options.settle)
+            await _until_quiet(client, FIRST_TURNS * options.period, options.settle)
             return await _hold(here, client, options.hold)
 
 
@@ -158,8 +160,8 @@ async def _until_ready(here: Cluster, pods: int, began_s: float) -> None:
     _tell(f"{pods} pods serve after {time.monotonic() - began_s:.0f} s")
 
 
-async def _until_quiet(client: ApiClient, most_s: float) -> None:
-    """Wait until no fleet has changed for a while."""
+async def _until_quiet(client: ApiClient, least_s: float, most_s: float) -> None:
+    """Wait at least so long, and until no fleet has changed for a while."""
     began_s = changed_s = time.monotonic()
 
     def note(before: object, after: object) -> None:
@@ -170,8 +172,10 @@ async def _until_quiet(client: ApiClient, most_s: float) -> None:
     informer = Informer(client, FLEETS)
     informer.on_change(note)
     task = asyncio.create_task(informer.run())
-    while (now_s := time.monotonic()) - began_s < most_s and now_s - changed_s < QUIET_S:  # noqa: ASYNC110
+    quiet_s = changed_s + QUIET_S
+    while (now_s := time.monotonic()) < min(began_s + most_s, max(quiet_s, began_s + least_s)):
         await asyncio.sleep(min(1.0, most_s))
+        quiet_s = changed_s + QUIET_S
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     _tell(f"settled for {now_s - began_s:.0f} s; no fleet changed for {now_s - changed_s:.0f} s")
