@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from fleetline.adapters.arrivals import conserved_arrivals
 from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.observations import (
     PodView,
@@ -15,7 +16,7 @@ from fleetline.adapters.observations import (
 )
 from fleetline.adapters.prometheus import Row, read_row
 from fleetline.adapters.queries import TAG, Scope
-from fleetline.adapters.readings import conserved_arrivals, scrape_interval_s
+from fleetline.adapters.readings import scrape_interval_s
 
 SCOPE = Scope(namespaces=("chat",))
 MODEL = ("chat", "llama", "")
@@ -163,7 +164,7 @@ def arrivals(
     growth: PodView,
     fresh: PodView,
     young: set[str],
-    frozen: set[str] | None = None,
+    doubtful: set[str] | None = None,
     counts: bool = False,
 ) -> tuple[float | None, int]:
     reading, whole = conserved_arrivals(
@@ -171,7 +172,7 @@ def arrivals(
         (done, growth, fresh),
         frozenset(young),
         window_s=60.0,
-        frozen=frozenset(frozen or ()),
+        doubtful=frozenset(doubtful or ()),
         counts=counts,
     )
     return reading.value, whole
@@ -216,7 +217,7 @@ def test_an_old_pod_without_a_past_is_not_taken_for_a_young_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("done", "waiting", "frozen"),
+    ("done", "waiting", "doubtful"),
     [
         pytest.param({"a": 8.0, "b": 8.0}, {"a": 0.0, "b": 0.0}, {"b"}, id="it stands still"),
         pytest.param({"a": 8.0}, {"a": 0.0, "b": 0.0}, set(), id="busy without completions"),
@@ -224,7 +225,7 @@ def test_an_old_pod_without_a_past_is_not_taken_for_a_young_one() -> None:
     ],
 )
 def test_a_pod_that_shows_half_of_it_is_not_counted(
-    done: dict[str, float], waiting: dict[str, float], frozen: set[str]
+    done: dict[str, float], waiting: dict[str, float], doubtful: set[str]
 ) -> None:
     value = arrivals(
         view(running={"a": 20.0, "b": 20.0}, waiting=waiting),
@@ -232,7 +233,7 @@ def test_a_pod_that_shows_half_of_it_is_not_counted(
         growth=view(running={"a": 0.0, "b": 0.0}),
         fresh=view(),
         young=set(),
-        frozen=frozen,
+        doubtful=doubtful,
     )
 
     assert value == (8.0, 1)
@@ -245,7 +246,7 @@ def test_when_all_stand_still_arrivals_are_no_zero() -> None:
         growth=view(running={"a": 0.0}),
         fresh=view(),
         young=set(),
-        frozen={"a"},
+        doubtful={"a"},
     )
 
     assert value == (None, 0)

@@ -20,7 +20,7 @@ ALL = frozenset(
 SENT = {
     "names": queries.existing_names(SCOPE),
     "gauges": queries.pod_gauges(SCOPE, ALL),
-    "completions": queries.pod_completions(SCOPE, ALL),
+    "completions": queries.pod_completions(SCOPE, ALL, 15.0),
     "growth": queries.pod_growth(SCOPE, ALL),
     "young": queries.young_completions(SCOPE, ALL),
     "means": queries.model_means(SCOPE, ALL),

@@ -41,6 +41,10 @@ class Engines:
     """Since when a pod shows the same page."""
     aged_s: dict[str, float] = field(default_factory=dict)
     """How old a pod says its samples are."""
+    hides: str = ""
+    """Lines that begin so are not shown."""
+    is_away: bool = False
+    """Whether no scrape succeeds."""
 
     def exposition(self) -> str:
         """What a scrape shows."""
@@ -57,7 +61,8 @@ class Engines:
                 f"vllm:generation_tokens_total{{{labels}}} {100 * done}{stamp}",
                 f"process_cpu_seconds_total{{{labels}}} {now_s - self.since_s}{stamp}",
             ]
-        return "\n".join(lines) + "\n"
+        shown = [one for one in lines if not self.hides or not one.startswith(self.hides)]
+        return "\n".join(shown) + "\n"
 
 
 @contextlib.asynccontextmanager
@@ -65,6 +70,8 @@ async def exporting(engines: Engines) -> AsyncIterator[str]:
     """Serve the exposition; yields host and port."""
 
     async def show(_: web.Request) -> web.Response:
+        if engines.is_away:
+            raise web.HTTPServiceUnavailable
         return web.Response(text=engines.exposition())
 
     application = web.Application()
@@ -170,6 +177,53 @@ async def test_an_exporter_that_hangs_is_not_counted_until_a_window_after_it_mov
         assert not thawed.arrival_rate_per_s.is_known
     assert (after.frozen_replicas, after.reporting_replicas) == (0, 2)
     assert after.arrival_rate_per_s.value == pytest.approx(rate_per_s, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("what", "jobs"),
+    [
+        pytest.param("the counter", ("one", "two"), id="the counter, for both of a pair"),
+        pytest.param("the page", ("one",), id="the page"),
+    ],
+)
+async def test_what_goes_and_comes_back_is_no_dip(
+    tmp_path: Path, what: str, jobs: tuple[str, ...]
+) -> None:
+    engines = Engines(["chat-1", "chat-2"], since_s=time.time() - 3600.0)
+    seen_per_s: list[float | None] = []
+
+    async def look(for_s: float) -> None:
+        ends_s = time.monotonic() + for_s
+        while time.monotonic() < ends_s:
+            found = (await metrics.observe([a_fleet()]))["default/chat"]
+            seen_per_s.append(found.arrival_rate_per_s.value)
+            await asyncio.sleep(SCRAPE_S / 2)
+
+    async with observing(tmp_path, engines, jobs=jobs) as metrics:
+        await seen(metrics)
+        engines.is_away, engines.hides = what == "the page", "vllm:request_success_total"
+        await look(2.5 * metrics.window_s)
+        engines.is_away, engines.hides = False, ""
+        await look(metrics.window_s + 6 * SCRAPE_S)
+
+    known_per_s = [one for one in seen_per_s if one is not None]
+    assert None in seen_per_s
+    assert min(known_per_s) > 0.6 * RATE_PER_S
+    assert max(known_per_s) < 1.6 * RATE_PER_S
+    assert seen_per_s[-1] is not None
+
+
+async def test_a_counter_that_shows_itself_when_it_first_counts_is_believed(tmp_path: Path) -> None:
+    engines = Engines(["chat-1", "chat-2"], running=0.0, hides="vllm:request_success_total")
+    async with observing(tmp_path, engines, jobs=("one",)) as metrics:
+        await seen(metrics)
+        engines.hides, engines.running, engines.since_s = "", RUNNING, time.time()
+        await asyncio.sleep(0.6 * metrics.window_s)
+        metrics._seldom._known.names_s = None
+        found = (await metrics.observe([a_fleet()]))["default/chat"]
+
+    assert found.arrival_rate_per_s.value is not None
+    assert found.arrival_rate_per_s.value > 0.3 * RATE_PER_S
 
 
 async def test_samples_that_are_pushed_late_are_not_the_present(tmp_path: Path) -> None:

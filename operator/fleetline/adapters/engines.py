@@ -1,9 +1,4 @@
-"""
-The port `Metrics` made real: at most twelve queries a turn, whatever the number of fleets.
-
-Arrivals are a gateway's counter where the CR names one, else what completed plus what the queue
-grew by: no engine counts arrivals itself.
-"""
+"""The port `Metrics` made real: at most twelve queries a turn, whatever the number of fleets."""
 
 import asyncio
 import time
@@ -12,10 +7,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetline.adapters import queries
+from fleetline.adapters.arrivals import (
+    COMPLETED,
+    GROWTH,
+    SHORT,
+    YOUNG,
+    Arrivals,
+    Inside,
+    gateway_label,
+)
 from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.observations import (
-    PodView,
     Rows,
     length_distribution,
     percentile,
@@ -26,19 +29,17 @@ from fleetline.adapters.prometheus import Prometheus, Row, together
 from fleetline.adapters.queries import MODEL_LABELS, Scope
 from fleetline.adapters.readings import (
     Readings,
-    conserved_arrivals,
     pod_mean,
     pod_sum,
 )
 from fleetline.adapters.seldom import Seldom
 from fleetline.adapters.standstill import Standstill, standstill
 from fleetline.control.fleet import Fleet
-from fleetline.control.ports import Observations, Pod, Reading
+from fleetline.control.ports import Observations, Pod
 from fleetline.model.objective import Metric
 
 YOUNG_WINDOWS: Final = 1.5
 LENGTHS: Final = "lengths/"
-COMPLETED, GROWTH, YOUNG = "completed/", "growth/", "young/"
 AT_ONCE: Final = 25
 """Fleets that are put together before others get a turn of the event loop."""
 
@@ -94,11 +95,10 @@ class EngineMetrics:
             prometheus, period_s=period_s, scrape_interval_s=scrape_interval_s, clock=ticks
         )
         self._standstill = Standstill()
+        self._arrivals = Arrivals()
         self._clock = clock
         self._labels = (namespace_label, pod_label)
         self._objects: dict[str, FleetObject] = {}
-        self._counting: frozenset[str] = frozenset()
-        """Fleets that ever showed a counter of completions."""
         self.evidence: dict[str, Evidence] = {}
         self.queries_in_turn = 0
 
@@ -106,7 +106,7 @@ class EngineMetrics:
         """Take the fleets of this turn with what their owners say about metrics."""
         self._objects = {one.fleet.key: one for one in objects}
         self.evidence = {k: v for k, v in self.evidence.items() if k in self._objects}
-        self._counting = self._counting.intersection(self._objects)
+        self._arrivals.keep(self._objects)
 
     @property
     def window_s(self) -> float:
@@ -170,7 +170,7 @@ class EngineMetrics:
         names = self._seldom.names
         wanted = {LATENCIES[one.metric] for fleet in fleets for one in fleet.objectives}
         gateways = [
-            (one.metrics.arrivals_counter, self._gateway_label(one))
+            (one.metrics.arrivals_counter, gateway_label(one))
             for one in self._objects.values()
             if one.metrics.arrivals_counter is not None
         ]
@@ -186,9 +186,15 @@ class EngineMetrics:
         def pods(prefix: str) -> Callable[[Sequence[Row]], None]:
             return lambda found: rows.add_pods(found, prefix, scope)
 
+        def completions(found: Sequence[Row]) -> None:
+            """Keep apart what covers a part of the window only."""
+            for prefix, is_short in ((COMPLETED, False), (SHORT, True)):
+                of_kind = (row for row in found if queries.is_short(row.labels) is is_short)
+                rows.add_pods(of_kind, prefix, scope)
+
         warnings = await together(
             ask(queries.pod_gauges(scope, names), pods(GAUGES)),
-            ask(queries.pod_completions(scope, names), pods(COMPLETED)),
+            ask(queries.pod_completions(scope, names, self._seldom.interval_s), completions),
             ask(queries.pod_growth(scope, names), pods(GROWTH)),
             ask(queries.young_completions(scope, names, young), pods(YOUNG)),
             ask(queries.model_means(scope, names), lambda found: rows.add_models(found, scope)),
@@ -206,12 +212,10 @@ class EngineMetrics:
             ),
         )
         self._standstill.compare(rows.by_pod.get(GAUGES))
+        self._arrivals.note(rows, window_s=scope.window_s, now_s=self._clock())
         lengths = await self._seldom.lengths(scope)
         rows.add_buckets(lengths.rows, scope, LENGTHS)
         return rows, tuple(text for texts in warnings for text in texts)
-
-    def _gateway_label(self, one: FleetObject) -> str:
-        return one.metrics.arrivals_label or one.metrics.model_label or MODEL_LABELS[0]
 
     def _shared_models(self, rows: Rows, fleets: Sequence[Fleet]) -> frozenset[Model]:
         """Models that several fleets of a namespace serve: their latencies cannot be told apart."""
@@ -238,18 +242,23 @@ class EngineMetrics:
         names = [pod.name for pod in pods]
         model_name = one.metrics.model_name
         gauges = view_pods(rows, fleet.namespace, names, GAUGES, model_name)
-        rates = self._rates(rows, fleet, names, model_name)
         models = sorted(gauges.models)
         apart = [] if shared & gauges.models else models
         reading = Readings(rows=rows, models=models, apart=apart, window_s=scope.window_s)
         young = self._young(pods, scope.window_s)
         frozen = self._standstill.among(fleet.namespace, names)
-        arrivals, whole = self._arrivals(one, rows, gauges, rates, young=young, frozen=frozen)
+        inside = Inside(names=names, gauges=gauges, young=young, frozen=frozen)
+        arrived = self._arrivals.of(one, rows, inside, window_s=scope.window_s)
+        arrivals = arrived.rate_per_s
+        sources = {str(quantity): name for quantity, name in gauges.sources.items()}
+        if arrived.completions_name is not None:
+            sources[str(Quantity.COMPLETIONS)] = arrived.completions_name
         self.evidence[fleet.key] = Evidence(
-            sources={str(quantity): name for quantity, name in gauges.sources.items()}
-            | {str(quantity): name for quantity, name in rates[0].sources.items()},
+            sources=sources,
             series={str(quantity): len(values) for quantity, values in gauges.values.items()},
-            unknown={} if arrivals.is_known else {"arrivals": arrivals.unknown_because},
+            unknown={}
+            if arrived.rate_per_s.is_known
+            else {"arrivals": arrived.rate_per_s.unknown_because},
         )
         return Observations(
             arrival_rate_per_s=arrivals,
@@ -275,56 +284,12 @@ class EngineMetrics:
             },
             preemption_rate_per_s=reading.rate(Quantity.PREEMPTIONS),
             sample_age_s=reading.age_s(),
-            reporting_replicas=whole,
+            reporting_replicas=arrived.whole,
             frozen_replicas=len(frozen),
             is_partial=is_partial,
             clock_skew_s=self._prometheus.clock_skew_s,
             lengths=length_distribution(rows, models, LENGTHS),
         )
-
-    def _rates(
-        self, rows: Rows, fleet: Fleet, names: Sequence[str], model_name: str | None
-    ) -> tuple[PodView, PodView, PodView]:
-        completed, growth, young = (
-            view_pods(rows, fleet.namespace, names, prefix, model_name)
-            for prefix in (COMPLETED, GROWTH, YOUNG)
-        )
-        return completed, growth, young
-
-    def _arrivals(
-        self,
-        one: FleetObject,
-        rows: Rows,
-        gauges: PodView,
-        rates: tuple[PodView, PodView, PodView],
-        *,
-        young: frozenset[str],
-        frozen: frozenset[str],
-    ) -> tuple[Reading, int]:
-        """Return offered requests per second, and how many pods show all that it takes."""
-        counter = one.metrics.arrivals_counter
-        conserved = conserved_arrivals(
-            gauges,
-            rates,
-            young,
-            window_s=self._seldom.window_s,
-            frozen=frozen,
-            counts=one.fleet.key in self._counting,
-        )
-        if rates[0].values.get(Quantity.COMPLETIONS):
-            self._counting |= {one.fleet.key}
-        if counter is not None:
-            name = one.metrics.arrivals_name or one.metrics.model_name or ""
-            tag = f"{counter}/{self._gateway_label(one)}"
-            found = [
-                value
-                for (namespace, source, model), value in rows.gateway.items()
-                if (namespace, source) == (one.fleet.namespace, tag) and (model == name or not name)
-            ]
-            if found and (sum(found) > 0 or not conserved[0].value):
-                running = gauges.values.get(Quantity.RUNNING, {})
-                return Reading(max(0.0, sum(found))), len(running.keys() - frozen)
-        return conserved
 
     def _young(self, pods: Sequence[Pod], window_s: float) -> frozenset[str]:
         """Pods that became ready within the window, or a scrape or two before it."""

@@ -22,11 +22,18 @@ MODEL_LABELS: Final = ("model_name", "model")
 TAG: Final = "fleetline_source"
 """Label that says which question and metric a row answers; added in the query."""
 
+SHORT_PART: Final = "short"
+"""How the tag ends of a counter that covers a part of the window only."""
+
 MOST_NAMESPACES: Final = 200
 """Beyond this many the matcher would be longer than what it saves."""
 
 MOST_PODS: Final = 500
 """The same for pods."""
+
+GATEWAY_PAST_S: Final = 1800.0
+WHOLE: Final = 0.7
+"""Share of a window's scrapes with which its rates are whole: one of four may be lost."""
 
 LENGTHS_WINDOW_S: Final = 1800.0
 
@@ -114,16 +121,30 @@ def pod_gauges(scope: Scope, existing: frozenset[str]) -> str:
     )
 
 
-def pod_completions(scope: Scope, existing: frozenset[str]) -> str:
-    """Ask for completed requests per second over the window, by pod."""
-    return _union(
-        _tagged(
-            _per_pod(scope, question, f"rate({scope.selector(one.name)}{_window(scope)})"),
-            question,
-            one,
-        )
-        for question, one in _present((Quantity.COMPLETIONS,), existing)
-    )
+def pod_completions(scope: Scope, existing: frozenset[str], interval_s: float | None = None) -> str:
+    """
+    Ask for completed requests per second over the window, by pod; and for what is short of it.
+
+    A rate divides by the whole window: of a counter that Prometheus saw for half of it only (it
+    was away, or the engine did not show it), the rate is half of what happened. If it is known how
+    far scrapes are apart, the counts of such pods are asked for too, marked `SHORT_PART`.
+    """
+    arms = []
+    for question, one in _present((Quantity.COMPLETIONS,), existing):
+        over = f"{scope.selector(one.name)}{_window(scope)}"
+        arms.append(_tagged(_per_pod(scope, question, f"rate({over})"), question, one))
+        if interval_s is not None:
+            least = WHOLE * scope.window_s / interval_s
+            seen = f"max by ({scope.by_pod}) (count_over_time({over}))"
+            last = _per_pod(scope, question, f"last_over_time({over})")
+            counts = f"({last}) and ({seen} < {least:g})"
+            arms.append(_tagged(counts, question, one, SHORT_PART))
+    return _union(arms)
+
+
+def is_short(labels: Mapping[str, str]) -> bool:
+    """Whether a row of `pod_completions` is about a counter that covers a part of the window."""
+    return labels.get(TAG, "").endswith(SHORT_PART)
 
 
 def pod_growth(scope: Scope, existing: frozenset[str]) -> str:
@@ -192,12 +213,20 @@ def length_buckets(scope: Scope, existing: frozenset[str]) -> str:
 
 
 def gateway_rates(scope: Scope, counters: Iterable[tuple[str, str]]) -> str:
-    """Ask for the rates of gateway counters, each by its model label, in the fleets' namespaces."""
+    """
+    Ask for the rates of gateway counters, each by its model label, in the fleets' namespaces.
+
+    Those that were scraped for a part of the window only are left out: how often a gateway is
+    scraped tells the fullest window of the last half hour.
+    """
     arms = []
     for counter, label in sorted(set(counters)):
-        rate = f"rate({scope.selector(counter)}{_window(scope)})"
-        inner = f"max by ({scope.namespace_label}, {scope.pod_label}, {label}) ({rate})"
-        total = f"sum by ({scope.namespace_label}, {label}) ({inner})"
+        selector, window, by = scope.selector(counter), _window(scope), scope.namespace_label
+        rate = f"rate({selector}{window})"
+        inner = f"max by ({by}, {scope.pod_label}, {label}) ({rate})"
+        seen = f"max by ({by}, {label}) (count_over_time({selector}{window}))"
+        usual = f"max_over_time(({seen})[{_seconds(GATEWAY_PAST_S)}:{_seconds(scope.window_s)}])"
+        total = f"sum by ({by}, {label}) ({inner}) and ({seen} >= {WHOLE:g} * {usual})"
         arms.append(f'label_replace({total}, "{TAG}", "{counter}/{label}", "", "")')
     return _union(arms)
 

@@ -1,4 +1,4 @@
-"""Readings of one fleet: sums over its pods, means over its models, arrivals by conservation."""
+"""Readings of one fleet: sums over its pods, means over its models."""
 
 import statistics
 from collections.abc import Sequence
@@ -86,53 +86,6 @@ class Readings:
 
     def _mean(self, quantity: Quantity, models: Sequence[Model]) -> Reading:
         return model_mean(self.rows, models, quantity, window_s=self.window_s, least=LEAST_REQUESTS)
-
-
-def conserved_arrivals(
-    gauges: PodView,
-    rates: tuple[PodView, PodView, PodView],
-    young: frozenset[str],
-    *,
-    window_s: float,
-    frozen: frozenset[str] = frozenset(),
-    counts: bool = False,
-) -> tuple[Reading, int]:
-    """
-    Arrivals by conservation: completions per second, plus growth of what is inside.
-
-    A pod younger than the window has no rate yet; all that it counted and holds arrived within.
-    An older pod without samples a window ago (Prometheus was away) is not counted at all, nor is
-    one that stands still, one that is busy but shows no completions, or one without a queue that
-    the others show. Where completions were ever counted (`counts`), none of them is no zero.
-    """
-    completed, growth, fresh = (view.values for view in rates)
-    running = gauges.values.get(Quantity.RUNNING, {})
-    waiting = gauges.values.get(Quantity.WAITING, {})
-    done, counted = completed.get(Quantity.COMPLETIONS, {}), fresh.get(Quantity.COMPLETIONS, {})
-    grown, queued = (growth.get(one, {}) for one in (Quantity.RUNNING, Quantity.WAITING))
-    if not running:
-        return unknown("no series of running requests for the fleet's pods"), 0
-    total, whole = 0.0, 0
-    for pod, inside in running.items():
-        if pod in frozen or (waiting and pod not in waiting):
-            continue
-        if pod in grown:
-            is_busy = inside + waiting.get(pod, 0.0) > 0
-            if is_busy and pod not in young and pod not in done and (done or counted):
-                continue
-            total += done.get(pod, 0.0) + grown[pod] + queued.get(pod, 0.0)
-        elif pod in young:
-            total += (inside + waiting.get(pod, 0.0) + counted.get(pod, 0.0)) / window_s
-        else:
-            continue
-        whole += 1
-    if frozen.issuperset(running):
-        return unknown("the metrics of all pods stand still or are old"), 0
-    if whole == 0:
-        return unknown(f"no samples from {window_s:g} s ago"), 0
-    if not (done or counted) and (counts or sum(running.values()) > 0):
-        return unknown("no series of completed requests, although there are or were some"), 0
-    return Reading(max(0.0, total)), whole
 
 
 def pod_sum(view: PodView, quantity: Quantity) -> Reading:

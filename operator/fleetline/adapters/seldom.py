@@ -74,6 +74,11 @@ class Seldom:
         return self._known.names
 
     @property
+    def interval_s(self) -> float | None:
+        """Scrape interval as it was read; None before. [s]"""
+        return self._known.interval_s
+
+    @property
     def window_s(self) -> float:
         """Window of rates: at least four scrapes and four turns. [s]"""
         interval_s = self._known.interval_s or self._interval_s
