@@ -65,15 +65,17 @@ class RateHistory:
     """Shape (n,). [s]"""
     rates_per_s: Array
     """Shape (n,). [1/s]"""
-    levels_per_s: Array
-    """Shape (n, time constants). [1/s]"""
+    levels_per_s: NDArray[np.float32]
+    """Shape (n, time constants); of a thousand fleets they are most of what is remembered. [1/s]"""
 
     @classmethod
     def empty(cls) -> Self:
         """Nothing seen yet."""
         none = np.empty(0)
         return cls(
-            times_s=none, rates_per_s=none, levels_per_s=np.empty((0, len(TIME_CONSTANTS_S)))
+            times_s=none,
+            rates_per_s=none,
+            levels_per_s=np.empty((0, len(TIME_CONSTANTS_S)), dtype=np.float32),
         )
 
     def add(self, at_s: float, rate_per_s: float) -> Self:
@@ -92,7 +94,7 @@ class RateHistory:
         return type(self)(
             times_s=np.append(times, at_s),
             rates_per_s=np.append(rates, rate_per_s),
-            levels_per_s=np.concatenate([levels, level[np.newaxis]]),
+            levels_per_s=np.concatenate([levels, level[np.newaxis].astype(np.float32)]),
         )
 
 
@@ -124,7 +126,7 @@ def expect_maximum(
     """
     floor_per_s = max(RATE_FLOOR_PER_S, FLOOR_SHARE * float(history.rates_per_s.max()))
     rates = _smooth(history.times_s, history.rates_per_s, smoothing_s) + floor_per_s
-    levels = history.levels_per_s + floor_per_s
+    levels = history.levels_per_s.astype(np.float64) + floor_per_s
     past, maxima, span_s = _past_maxima(history.times_s, rates, horizon_s)
     prior = PRIOR_RATIO + PRIOR_RATIO_PER_ROOT_S * float(np.sqrt(horizon_s))
     constants = np.array(TIME_CONSTANTS_S)
