@@ -1,7 +1,7 @@
 """What a ceiling may not cross: the objectives of many questions, stacked, and the capacity."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Self
 
@@ -14,7 +14,6 @@ from fleetline.model.latency import latency_of
 from fleetline.model.loop import Loop
 from fleetline.model.objective import Metric, Objective
 from fleetline.model.replica import Replica
-from fleetline.model.slots import kv_limit, prefill_limit
 from fleetline.model.workload import Workload
 
 MOST_OF_CAPACITY: Final = 0.97
@@ -54,6 +53,7 @@ class Bounds:
 
     targets: tuple[tuple[Metric, Array, Array], ...]
     """Metric, targets [s] and shares, shape (questions, 1, 1) and (questions, 1)."""
+    with_capacity: bool = True
 
     @classmethod
     def of(cls, questions: Sequence[Question]) -> Self:
@@ -73,6 +73,12 @@ class Bounds:
                 )
         return cls(targets=tuple(stacked))
 
+    def only(self, places: NDArray[np.intp]) -> Self:
+        """Bounds at some places of what `missed` returns."""
+        count = len(self.targets)
+        targets = tuple(self.targets[place] for place in places if place < count)
+        return replace(self, targets=targets, with_capacity=bool(places[-1] == count))
+
     def missed(self, lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Array, Array]:
         """
         Logarithm of the share that misses over the share that may, above zero where too many do.
@@ -88,13 +94,14 @@ class Bounds:
                 latencies[metric] = latency_of(metric, lanes, loop, capacity)
             misses = np.maximum(1.0 - latencies[metric].attainment(targets), 0.0)
             found.append(np.log((misses + FEWEST) / (1.0 - shares + FEWEST)))
-        found.append(np.log(loop.arrival_rate_per_s / (MOST_OF_CAPACITY * capacity)))
-        return np.stack(found), latencies[first].overall_mean_s()
+        if self.with_capacity:
+            found.append(np.log(loop.arrival_rate_per_s / (MOST_OF_CAPACITY * capacity)))
+        return np.array(found), latencies[first].overall_mean_s()
 
     def limits(self, lanes: Lanes, missed: NDArray[np.intp]) -> list[Limit]:
         """Name what is missed first in each question: an objective, or what ends capacity."""
-        kv, slots = kv_limit(lanes)[:, 0], lanes.max_sequences[:, 0]
-        prefill = prefill_limit(lanes)[:, 0]
+        kv, slots = lanes.kv_limit[:, 0], lanes.max_sequences[:, 0]
+        prefill = lanes.prefill_limit[:, 0]
         names = []
         for row, which in enumerate(missed):
             if which < len(self.targets):

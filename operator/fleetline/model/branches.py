@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetline.model.lanes import Lanes
+from fleetline.model.lanes import KV_FILL, Lanes
 from fleetline.model.loop import closed_loop
 from fleetline.model.mixed_step import decode_parts_s
 from fleetline.model.replica import Replica
 from fleetline.model.settling import settle
-from fleetline.model.slots import KV_FILL, batch_limit, kv_limit, saturated
+from fleetline.model.slots import saturated
 from fleetline.model.workload import Workload
 
 PREEMPTED = 0.05
@@ -56,9 +56,9 @@ def branches(replica: Replica, workload: Workload, arrival_rate_per_s: float) ->
     side = replica.lanes
     full = saturated(lanes)
     peak = float(full.arrival_rate_per_s[0, 0]) * side
-    by_cache = float(kv_limit(lanes)[0, 0]) < float(lanes.max_sequences[0, 0])
+    by_cache = float(lanes.kv_limit[0, 0]) < float(lanes.max_sequences[0, 0])
     congested = peak * KV_FILL / (1.0 + _repeated_share(lanes)) if by_cache else peak
-    limit = float(batch_limit(lanes)[0, 0]) * side
+    limit = float(lanes.batch_limit[0, 0]) * side
     if arrival_rate_per_s >= peak:
         calm = float(np.inf)
     else:
@@ -78,7 +78,7 @@ def _repeated_share(lanes: Lanes) -> float:
     growth = float((kinds.weights * kinds.output_tokens).sum())
     preemptions = growth / float(lanes.context_tokens[0, 0])
     repeated_s = float(lanes.context_tokens[0, 0] * step["prefill_token_s"][0, 0])
-    batch = np.maximum(batch_limit(lanes), 1.0)
+    batch = np.maximum(lanes.batch_limit, 1.0)
     loop = closed_loop(lanes, batch)
     own_s = float((lanes.decode_steps * loop.token_s / batch)[0, 0])
     hidden = float(decode_parts_s(lanes, batch)[1][0, 0])

@@ -20,7 +20,7 @@ from fleetline.model.loop import open_loop
 from fleetline.model.objective import Objective
 from fleetline.model.operating_point import check_fit
 from fleetline.model.replica import Replica
-from fleetline.model.slots import batch_limit, kv_limit, saturated
+from fleetline.model.slots import capacity_per_s, saturated
 from fleetline.model.swing import TINY
 from fleetline.model.workload import Workload
 
@@ -95,11 +95,11 @@ def _ceilings(questions: Sequence[Question]) -> list[Ceiling]:
         if question.replicas < 1:
             raise ModelError(f"replicas must be >= 1, got {question.replicas}")
     lanes = Lanes.of([(one.replica, one.workload, one.replicas) for one in questions])
-    if not (kv_limit(lanes) >= 1).all():
-        one = questions[int(np.argmin(kv_limit(lanes)[:, 0]))]
+    if not (lanes.kv_limit >= 1).all():
+        one = questions[int(np.argmin(lanes.kv_limit[:, 0]))]
         check_fit(one.replica, Lanes.of([(one.replica, one.workload, one.replicas)]))
     bounds = Bounds.of(questions)
-    capacity = saturated(lanes).arrival_rate_per_s
+    capacity = capacity_per_s(lanes)
     found = _search(lanes, bounds, capacity)
     limits = bounds.limits(lanes, found.missed)
     return [
@@ -146,23 +146,32 @@ def _search(lanes: Lanes, bounds: Bounds, capacity: Array) -> _Found:
     Find the most that may be offered, and what is missed beyond.
 
     One grid over all concurrencies, a second one between the two points of the first where a bound
-    begins to be missed, and a straight line between the logarithms of what is missed there.
+    begins to be missed, and a straight line between the logarithms of what is missed there. What
+    holds at both points is not looked at again.
     """
-    most = np.maximum(batch_limit(lanes), 2.0 * LEAST_CONCURRENCY)
-    rows = np.arange(most.shape[0])
-    levels = np.log(np.maximum(most * FIRST_GRID, LEAST_CONCURRENCY * (1.0 + FIRST_GRID)))
+    most = np.maximum(lanes.batch_limit, 2.0 * LEAST_CONCURRENCY)
+    levels = np.maximum(most * FIRST_GRID, LEAST_CONCURRENCY * (1.0 + FIRST_GRID))
+    rows = np.arange(levels.shape[0])
     missed, seen = _look(lanes, bounds, capacity, levels)
-    possible = np.asarray((missed[:, :, 0] <= 0.0).all(axis=0))
-    near, part, _ = _crossing(missed, rows)
-    ends = np.stack([near, near + 1], axis=-1)
-    low, high = levels[rows, near], levels[rows, near + 1]
-    evenly = np.broadcast_to(SECOND_GRID, (rows.size, SECOND_GRID.size))
-    apart = np.column_stack([evenly, np.clip(part, *INSIDE)])
-    inner = low[:, np.newaxis] + (high - low)[:, np.newaxis] * np.sort(apart, axis=-1)
-    missed_inside, seen_inside = _look(lanes, bounds, capacity, inner)
-    missed = _between(missed, missed_inside, ends)
-    seen = _between(seen, seen_inside, ends)
+    possible = np.logical_and.reduce(missed[:, :, 0] <= 0.0, axis=0)
     near, part, which = _crossing(missed, rows)
+    far = near + 1
+    low, high = np.log(levels[rows, near]), np.log(levels[rows, far])
+    inner = np.empty((rows.size, SECOND_GRID.size + 1))
+    inner[:, :-1] = SECOND_GRID
+    inner[:, -1] = np.minimum(np.maximum(part, INSIDE[0]), INSIDE[1])
+    inner.sort(axis=-1)
+    inner = np.exp(low[:, np.newaxis] + (high - low)[:, np.newaxis] * inner)
+    beyond = missed[:, rows, far]
+    over = np.flatnonzero(np.logical_or.reduce(beyond > 0.0, axis=-1))
+    if over.size:
+        asked = bounds.only(over)
+        missed_inside, seen_inside = _look(lanes, asked, capacity, inner)
+        missed = _between(missed[over], missed_inside, near, rows)
+        seen = _between(seen, seen_inside, near, rows)
+        ends = np.logical_or.reduce(beyond > 0.0, axis=0)
+        near, part, first = _crossing(missed, rows)
+        which = np.where(ends, over[first], which)
     return _Found(
         capacity_per_s=capacity,
         possible=possible,
@@ -171,34 +180,35 @@ def _search(lanes: Lanes, bounds: Bounds, capacity: Array) -> _Found:
     )
 
 
-def _look(lanes: Lanes, bounds: Bounds, capacity: Array, levels: Array) -> tuple[Array, Array]:
+def _look(lanes: Lanes, bounds: Bounds, capacity: Array, offered: Array) -> tuple[Array, Array]:
     """
     Logarithm of what is missed over what may be, by bound; and the quantities of `_Found.at`.
 
     Shapes (bounds, questions, points) and (5, questions, points).
     """
-    loop = open_loop(lanes, np.exp(levels))
+    loop = open_loop(lanes, offered)
     missed, first = bounds.missed(lanes, loop, capacity)
     seen = (loop.arrival_rate_per_s, loop.token_s, first, loop.loop_gain, loop.prefill_utilization)
-    return missed, np.stack(seen)
+    return missed, np.array(seen)
 
 
-def _between(outer: Array, inner: Array, ends: NDArray[np.intp]) -> Array:
+def _between(outer: Array, inner: Array, near: NDArray[np.intp], rows: NDArray[np.intp]) -> Array:
     """Put the points of the second grid between the two of the first that enclose them."""
-    around = np.take_along_axis(outer, ends[np.newaxis], axis=-1)
-    return np.concatenate([around[..., :1], inner, around[..., 1:]], axis=-1)
+    low, high = outer[:, rows, near], outer[:, rows, near + 1]
+    return np.concatenate([low[..., np.newaxis], inner, high[..., np.newaxis]], axis=-1)
 
 
 def _crossing(
     missed: Array, rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]]:
     """Last point before a bound is missed, the part of the way to the next, and which bound."""
-    over = (missed > 0.0).any(axis=0)
-    after = np.where(over.any(axis=-1), np.argmax(over, axis=-1), missed.shape[-1] - 1)
-    after = np.maximum(after, 1)
+    over = np.logical_or.reduce(missed > 0.0, axis=0)
+    over[:, -1] = True
+    after = np.maximum(np.argmax(over, axis=-1), 1)
     before, beyond = missed[:, rows, after - 1], missed[:, rows, after]
     rise = np.maximum(beyond - before, TINY)
-    part = np.where(beyond > 0.0, np.clip(-before / rise, 0.0, 1.0), 2.0 - beyond)
+    part = np.minimum(np.maximum(-before / rise, 0.0), 1.0)
+    part = np.where(beyond > 0.0, part, 2.0 - beyond)
     which = np.argmin(part, axis=0)
     return after - 1, np.minimum(part[which, rows], 1.0), which
 

@@ -12,60 +12,50 @@ import numpy as np
 
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import MOST_BUSY, Loop
+from fleetline.model.loop import Loop
 from fleetline.model.mixed_step import mean
+from fleetline.model.pace import MOST_BUSY
 from fleetline.model.swing import BURST_S, TINY, later_companions
 
-UNEVEN = 0.7
-"""What a life adds to the variance of long answers if arrivals come from outside: prompts that have
-kept others in the batch lengthen its later steps too. From iteration-level simulation."""
 
-
-def seen_share(lanes: Lanes, loop: Loop) -> Array:
-    """Share of prefill work that lengthens steps: the rest hides behind the reading of weights."""
-    offered = loop.arrival_rate_per_s * loop.mean_step_s * lanes.work_s
-    return np.minimum(loop.extra_s / np.maximum(offered, TINY), 1.0)
-
-
-def convoy_s(lanes: Lanes, loop: Loop, steps: Array) -> tuple[Array, Array]:
+def convoy_s(lanes: Lanes, loop: Loop) -> tuple[Array, Array]:
     """
     What prompts behind a request add to its mean step, and the variance of that mean, by kind.
 
-    `steps` are the decode steps of each kind, shape (questions, 1, kinds). [s], [s^2]
+    [s], [s^2]
     """
-    busy = (lanes.coupling * np.minimum(loop.extra_s / loop.mean_step_s, MOST_BUSY))[
-        ..., np.newaxis
-    ]
-    seen = seen_share(lanes, loop)[..., np.newaxis]
-    work = lanes.prefill_work_s * seen
-    square = loop.seen_square_s2[..., np.newaxis]
-    rate = (loop.arrival_rate_per_s * loop.others_share)[..., np.newaxis]
-    average = loop.mean_step_s[..., np.newaxis]
-    left = busy**steps
-    met = 1.0 - left
-    decay = met / (1.0 - busy)
-    companions = busy * average * (1.0 + rate * square / average / (1.0 - busy**2))
-    single = (1.0 - loop.chunk_share**4)[..., np.newaxis]
-    longer = single * (work + companions - busy * average)
-    total = (loop.convoy_share * np.maximum(lanes.decode_steps, 1.0))[..., np.newaxis] * average
-    shape = np.maximum(longer, 0.0) * busy * decay
-    convoy = total * shape / np.maximum(mean(lanes, shape)[..., np.newaxis], TINY) / steps
-    random = _sum_of_steps(busy, steps, left) * average + decay**2 * np.maximum(longer, 0.0)
-    before = single * rate * square * average / (1.0 - busy**2) * (busy * decay) ** 2
-    life = steps / (steps + lanes.decode_steps[..., np.newaxis])
-    refill = ((1.0 - lanes.coupling) * (lanes.stay_square - 1.0))[..., np.newaxis] * life
-    stay_s = steps * average
-    lasting = np.where(lanes.bursts[..., np.newaxis] > 0, stay_s / (stay_s + 0.5 * BURST_S), 1.0)
-    burst = lanes.bursts[..., np.newaxis] * lasting + refill
-    burst = 1.0 + burst * (lanes.work_s**2 / lanes.work_square_s2)[..., np.newaxis]
-    rate = rate + later_companions(lanes, stay_s) / stay_s
-    variance = (rate * square * random + before) * np.maximum(burst, 0.0)
-    variance = (1.0 + UNEVEN * lanes.coupling[..., np.newaxis] * life) * variance
-    return convoy, variance / steps**2
+    steps, rate = lanes.lives.steps, loop.arrival_rate_per_s * loop.others_share
+    busy = lanes.coupling * np.minimum(loop.held, MOST_BUSY)
+    idle, square = 1.0 - busy, loop.seen_square_s2
+    settled = 1.0 - busy * busy
+    companions_s = busy * rate * square / settled
+    seen = loop.single_share * np.minimum(loop.seen_s / lanes.work_s, 1.0)
+    left = busy[..., np.newaxis] ** steps
+    decay = (1.0 - left) / idle[..., np.newaxis]
+    longer_s = lanes.prefill_work_s * seen[..., np.newaxis]
+    longer_s = longer_s + (loop.single_share * companions_s)[..., np.newaxis]
+    after = busy[..., np.newaxis] * decay
+    shape = longer_s * after
+    total_s = loop.convoy_share * np.maximum(lanes.decode_steps, 1.0) * loop.mean_step_s
+    convoy = (total_s / np.maximum(mean(lanes, shape), TINY))[..., np.newaxis] * shape / steps
+    # Variance of the sum of n steps over that of one innovation.
+    twice = (busy / (1.0 + busy))[..., np.newaxis] * (1.0 + left) - 2.0
+    random = (steps + after * twice) * (loop.mean_step_s / (idle * idle))[..., np.newaxis]
+    before_s = (loop.single_share * loop.mean_step_s / settled)[..., np.newaxis] * (after * after)
+    variance, rates = random + decay * decay * longer_s, rate[..., np.newaxis]
+    if lanes.is_poisson:
+        variance, burst = (variance + before_s) * rates, 1.0 + lanes.lives.refill
+    else:
+        stay_s = steps * loop.mean_step_s[..., np.newaxis]
+        together = rates + later_companions(lanes, stay_s) / stay_s
+        variance = variance * together + before_s * rates
+        burst = 1.0 + lanes.lives.refill + _lasting_bursts(lanes, stay_s)
+    life = np.maximum(burst, 0.0) * lanes.lives.outlasting
+    return convoy, variance * square[..., np.newaxis] * life
 
 
-def _sum_of_steps(busy: Array, steps: Array, left: Array) -> Array:
-    """Variance of the sum of n steps over that of one innovation; `left` is busy^n."""
-    once = busy * (1.0 - left) / (1.0 - busy)
-    twice = busy**2 * (1.0 - left * left) / (1.0 - busy**2)
-    return np.asarray((steps - 2.0 * once + twice) / (1.0 - busy) ** 2)
+def _lasting_bursts(lanes: Lanes, stay_s: Array) -> Array:
+    """What bursts add to the dispersion of arrivals in a stay, by kind."""
+    bursts = lanes.bursts[..., np.newaxis]
+    lasting = np.where(bursts > 0, stay_s / (stay_s + 0.5 * BURST_S), 1.0)
+    return bursts * lasting / lanes.work_uneven[..., np.newaxis]

@@ -44,11 +44,11 @@ class Latency:
 
     def attainment(self, target_s: Array | float) -> Array:
         """Share of requests at or below a target; shape (questions, points). 0..1"""
-        return np.asarray(np.add.reduce(self.weights * self._below(target_s), axis=-1))
+        return np.asarray(np.vecdot(self.weights, self._below(target_s)))
 
     def overall_mean_s(self) -> Array:
         """Mean over all requests; shape (questions, points). [s]"""
-        return np.asarray(np.add.reduce(self.weights * self.mean_s, axis=-1))
+        return np.asarray(np.vecdot(self.weights, self.mean_s))
 
     def third_s3(self) -> Array:
         """Third central moment; shape (questions, points, kinds). [s^3]"""
@@ -69,44 +69,43 @@ class Latency:
         return np.asarray(high)
 
     def _below(self, target_s: Array | float) -> Array:
-        signed = self.mean_s - self.shift_s
-        mirrored = signed < 0
-        excess = np.maximum(np.abs(signed), TINY)
-        variance = np.maximum(self.variance_s2, TINY * TINY)
-        rate = excess / variance
+        """Share of each kind at or below a target."""
+        signed = self.mean_s - self.shift_s + TINY * TINY  # negative where mirrored
+        rate = signed / np.maximum(self.variance_s2, TINY * TINY)
         distance = target_s - self.shift_s
-        scaled = np.maximum(np.where(mirrored, -distance, distance), 0.0) * rate
-        shape = excess * rate
-        edge = FAR_BELOW * np.sqrt(shape)
-        above = scaled > shape
-        open_ = np.where(above, scaled - shape < edge + FAR_ABOVE, shape - scaled < edge)
-        open_ &= (scaled > 0) & (self.weights > NOBODY)
-        near = None
+        scaled, shape = np.maximum(distance * rate, 0.0), signed * rate
+        apart = scaled - shape
+        open_ = np.abs(apart) < FAR_BELOW * np.sqrt(shape) + FAR_ABOVE
+        open_ &= self.weights > NOBODY
+        below: Array = (apart > 0).astype(np.float64)
         if self.most_s is not None:
-            width = np.maximum(self.most_s - self.shift_s, 1.02 * excess)
-            near = (excess > NEAR * width) & ~mirrored
-            open_ &= ~near
-        below: Array = above.astype(np.float64)
-        full = np.broadcast_to(shape, below.shape)
-        below[open_] = special.gammainc(full[open_], scaled[open_])
-        below = np.where(mirrored, 1.0 - below, below)
-        if near is not None and near.any():
-            self._bounded(below, near, (excess / width, variance / width**2, distance / width))
-        return below
+            width = np.maximum(self.most_s - self.shift_s, 1.02 * np.abs(signed))
+            near = signed > NEAR * width
+            if near.any():
+                seen = near & (open_ | (signed > 0.5 * width))
+                self._bounded(below, seen, (signed, width, distance))
+                open_ &= ~near
+        below[open_] = special.gammainc(shape[open_], scaled[open_])
+        mirrored = signed < 0
+        return np.where(mirrored, 1.0 - below, below) if mirrored.any() else below
 
-    @staticmethod
-    def _bounded(below: Array, near: NDArray[np.bool_], shares: tuple[Array, Array, Array]) -> None:
+    def _bounded(
+        self, below: Array, near: NDArray[np.bool_], sizes_s: tuple[Array, Array, Array]
+    ) -> None:
         """Where the upper bound is near: beta instead of gamma, the same moments between bounds."""
-        near = np.broadcast_to(near, below.shape)
-        middle, spread, part = (np.broadcast_to(one, below.shape)[near] for one in shares)
+        excess, whole, distance = (size[near] for size in sizes_s)
+        middle = excess / whole
         apart = middle * (1.0 - middle)
+        spread = np.maximum(self.variance_s2[near], TINY * TINY) / (whole * whole)
         total = apart / np.minimum(spread, 0.95 * apart) - 1.0
-        place = np.minimum(np.maximum(part, 0.0), 1.0)
+        place = np.minimum(np.maximum(distance / whole, 0.0), 1.0)
         below[near] = special.betainc(middle * total, (1.0 - middle) * total, place)
 
 
 def shifted(mean_s: Array, variance_s2: Array, third_s3: Array) -> Array:
     """Where a gamma distribution of three moments begins, or if it is mirrored, ends. [s]"""
-    skewness = third_s3 / np.maximum(variance_s2, TINY * TINY) ** 1.5
-    skewness = np.where(np.abs(skewness) < LEAST_SKEWNESS, LEAST_SKEWNESS, skewness)
-    return np.asarray(mean_s - 2.0 * np.sqrt(variance_s2) / skewness)
+    variance_s2 = np.maximum(variance_s2, TINY * TINY)
+    cube = variance_s2 * np.sqrt(variance_s2)
+    least = LEAST_SKEWNESS * cube
+    third_s3 = np.where(np.abs(third_s3) < least, least, third_s3)
+    return mean_s - 2.0 * variance_s2 * variance_s2 / third_s3

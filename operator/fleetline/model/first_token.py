@@ -15,8 +15,9 @@ import numpy as np
 
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import ALMOST_ONE, MOST_BUSY, Loop
-from fleetline.model.mixed_step import chunks, mean
+from fleetline.model.loop import ALMOST_ONE, Loop
+from fleetline.model.mixed_step import mean
+from fleetline.model.pace import MOST_BUSY, ClosedPace
 from fleetline.model.swing import BURST_S, TINY
 
 
@@ -30,30 +31,34 @@ class Wait:
 
 def own_prefill_s(lanes: Lanes, loop: Loop) -> Array:
     """Steps that hold the own prompt, as if it were the only one; by kind. [s]"""
-    parts = chunks(lanes, loop.decoding)
-    hidden = parts * loop.gap_s[..., np.newaxis]
-    work = np.maximum(lanes.prefill_work_s - hidden, 0.0)
-    return work + parts * loop.step_s[..., np.newaxis]
+    return _occupied_s(lanes, loop, loop.chunked.parts)
 
 
-def service_s(lanes: Lanes, loop: Loop) -> Array:
+def service_s(lanes: Lanes, loop: Loop | ClosedPace) -> Array:
     """Time for which a prompt occupies the prefill server, sharing its last step. [s]"""
-    budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)[..., np.newaxis]
-    share = lanes.kinds.prompt_tokens / budget
-    work = np.maximum(lanes.prefill_work_s - share * loop.gap_s[..., np.newaxis], 0.0)
-    return work + share * loop.step_s[..., np.newaxis]
+    return _occupied_s(
+        lanes, loop, lanes.kinds.prompt_tokens / loop.chunked.room_tokens[..., np.newaxis]
+    )
+
+
+def _occupied_s(lanes: Lanes, loop: Loop | ClosedPace, steps: Array) -> Array:
+    """Time of a prompt that takes `steps`, each with a gap that hides some of its work. [s]"""
+    work = np.maximum(lanes.prefill_work_s - steps * loop.gap_s[..., np.newaxis], 0.0)
+    return work + steps * loop.step_s[..., np.newaxis]
 
 
 def busy_share(lanes: Lanes, loop: Loop) -> Array:
     """Probability that an arrival finds a step under way."""
     inside = loop.decoding + loop.arrival_rate_per_s * loop.own_prefill_s
-    regular = np.minimum(
-        np.maximum(1.0 + lanes.bursts * lanes.shared_stay / lanes.coupling, 0.0), 1.0
-    )
-    idle = regular * np.exp(-inside) + (1.0 - regular) * np.maximum(1.0 - inside, 0.0)
+    idle = np.exp(-inside)
+    if not lanes.is_poisson:
+        regular = np.minimum(
+            np.maximum(1.0 + lanes.bursts * lanes.shared_stay / lanes.coupling, 0.0), 1.0
+        )
+        idle = regular * idle + (1.0 - regular) * np.maximum(1.0 - inside, 0.0)
     # A router that sees an idle replica takes it.
     routed = np.minimum(np.maximum(inside - 0.5, 0.0), 1.0)
-    return lanes.coupling * (1.0 - idle) + (1.0 - lanes.coupling) * routed
+    return lanes.coupling * (1.0 - idle - routed) + routed
 
 
 def gathered(lanes: Lanes, loop: Loop, sources: Array) -> tuple[Wait, Array]:
@@ -62,40 +67,44 @@ def gathered(lanes: Lanes, loop: Loop, sources: Array) -> tuple[Wait, Array]:
 
     Also the part of it that M/G/1 explains, so that the surplus is what gathering costs.
     """
-    average = loop.mean_step_s
-    busy_step = lanes.coupling * np.minimum(loop.extra_s / average, ALMOST_ONE)
-    seen = loop.extra_s / np.maximum(loop.arrival_rate_per_s * average * lanes.work_s, TINY)
-    rate = loop.arrival_rate_per_s
-    square = loop.seen_square_s2
-    variance = rate * average * square * lanes.dispersion / (1.0 - busy_step**2)
-    busy = busy_share(lanes, loop)
-    second = average * average + variance
-    third = average**3 + 3.0 * average * variance + 2.0 * variance * variance / average
-    rest = busy * second / (2.0 * average)
+    average, rate, square = loop.mean_step_s, loop.arrival_rate_per_s, loop.seen_square_s2
+    held = np.minimum(loop.held, ALMOST_ONE)
+    busy_step = lanes.coupling * held
+    burst = square
+    if not lanes.is_poisson:
+        seen_s = loop.seen_s
+        burst = np.maximum(square + (lanes.dispersion - 1.0) * (seen_s * seen_s), 0.0)
+    arrivals = rate * average
+    variance = arrivals * square * lanes.dispersion / (1.0 - busy_step * busy_step)
+    average2, busy = average * average, busy_share(lanes, loop)
+    relative = variance / average2
+    rest = 0.5 * busy * average * (1.0 + relative)
+    third = average2 * (1.0 + relative * (3.0 + 2.0 * relative))  # over the mean
     paced = loop.mixed_share * (1.0 - lanes.coupling)
-    count = lanes.coupling * 2.0 * rate * rest + paced * rate * average
-    others = count * lanes.work_s * seen
+    count = lanes.coupling * 2.0 * rate * rest + paced * arrivals
     wait = Wait(
-        mean_s=rest + others,
-        variance_s2=busy * third / (3.0 * average) - rest * rest + count * square,
+        mean_s=rest + count * loop.seen_s,
+        variance_s2=busy * third / 3.0 - rest * rest + count * square,
     )
-    burst = np.maximum(square + (lanes.dispersion - 1.0) * (lanes.work_s * seen) ** 2, 0.0)
-    busy_share_of_step = np.minimum(loop.extra_s / average, ALMOST_ONE)
-    return wait, sources * rate * burst / (2.0 * (1.0 - sources * busy_share_of_step))
+    return wait, 0.5 * sources * rate * burst / (1.0 - sources * held)
 
 
 def queue_for_budget(lanes: Lanes, loop: Loop, sources: Array, service: Array) -> Wait:
     """Wait of M/G/1 with service S, Pollaczek and Khinchine; second moment from E[S^3]."""
-    first, square = mean(lanes, service), mean(lanes, service * service)
-    cube = mean(lanes, service**3)
-    rate = loop.arrival_rate_per_s
-    spare = np.maximum(1.0 - sources * rate * first, 1.0 - ALMOST_ONE)
-    burst = np.maximum(square + lanes.bursts * first * first, 0.0)
-    usual = sources * rate * burst / (2.0 * spare)
-    crowd = _crowd(lanes, sources * rate, first, square) / np.maximum(usual, TINY)
-    burst = burst * np.where(lanes.bursts > 0, np.maximum(crowd, 1.0), 1.0)
-    average = sources * rate * burst / (2.0 * spare)
-    tail = sources * rate * cube / (3.0 * spare) * burst / square
+    service2 = service * service
+    first, square = mean(lanes, service), mean(lanes, service2)
+    cube = mean(lanes, service2 * service)
+    rate = sources * loop.arrival_rate_per_s
+    pressure = rate / np.maximum(1.0 - rate * first, 1.0 - ALMOST_ONE)
+    burst = square
+    if not lanes.is_poisson:
+        burst = np.maximum(square + lanes.bursts * first * first, 0.0)
+        crowd = _crowd(lanes, rate, first, square) / np.maximum(0.5 * pressure * burst, TINY)
+        burst = burst * np.where(lanes.bursts > 0, np.maximum(crowd, 1.0), 1.0)
+    average = 0.5 * pressure * burst
+    tail = pressure * cube / 3.0
+    if not lanes.is_poisson:
+        tail = tail * (burst / square)
     return Wait(mean_s=average, variance_s2=average * average + tail)
 
 
@@ -106,12 +115,10 @@ def _from_outside(lanes: Lanes, loop: Loop, service: Array) -> Array:
     Many replicas behind one router get a request when one has left, so in steps, not in time: fewer
     come while a step is long, and one of all places is waiting itself.
     """
-    budget = np.maximum(lanes.step_token_budget - loop.decoding, 1.0)
-    by_step = loop.mean_step_s * lanes.prompt_tokens / budget
-    by_time = mean(lanes, service)
-    paced = np.minimum(by_step / np.maximum(by_time, TINY), 1.0)
-    share = lanes.coupling + (1.0 - lanes.coupling) * paced
-    return share * (1.0 - (1.0 - lanes.coupling) / (1.0 + loop.decoding))
+    by_step = loop.mean_step_s * lanes.prompt_tokens / loop.chunked.room_tokens
+    paced = np.minimum(by_step / np.maximum(mean(lanes, service), TINY), 1.0)
+    pooled = 1.0 - lanes.coupling
+    return (lanes.coupling + pooled * paced) * (1.0 - pooled / (1.0 + loop.decoding))
 
 
 def _crowd(lanes: Lanes, rate: Array, first: Array, square: Array) -> Array:
@@ -120,7 +127,7 @@ def _crowd(lanes: Lanes, rate: Array, first: Array, square: Array) -> Array:
 
     Bursts that are longer than a prompt are a higher rate, shorter ones all come at once.
     """
-    bursts = np.maximum(lanes.bursts, 0.0)
+    bursts = lanes.crowding
     inside = rate + bursts / BURST_S
     slow = inside * square / (2.0 * np.maximum(1.0 - inside * first, 1.0 - MOST_BUSY))
     spare = np.maximum(1.0 - rate * first, 1.0 - ALMOST_ONE)

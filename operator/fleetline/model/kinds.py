@@ -1,6 +1,7 @@
 """A distribution of lengths, reduced to a few kinds of requests and a few moments."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
@@ -17,14 +18,16 @@ class Kinds:
 
     prompt_tokens: Array
     """Part of the prompt that has to be computed. [tokens]"""
-    cached_tokens: Array
     output_tokens: Array
+    cached_tokens: Array
     output_variance: Array
     """Variance of output lengths within a kind. [tokens^2]"""
     output_third: Array
     """Third central moment of output lengths within a kind. [tokens^3]"""
     weights: Array
 
+
+FIELDS = tuple(field.name for field in fields(Kinds))
 
 PROMPT_STRATA = np.array([0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 0.995, 1.0])
 """Quantiles that cut the prompt lengths: finer where the tail of latency is made."""
@@ -105,6 +108,16 @@ def shared_stay_share(lengths: TokenLengths) -> float:
     longer = np.cumsum(weights[::-1])[::-1]
     shorter = (weights * stay * (2.0 * longer - weights)).sum()
     return float(shorter / (weights @ stay))
+
+
+def stacked(kinds: Sequence[Kinds]) -> Kinds:
+    """Pad to one number of kinds with weight zero; shape (questions, 1, kinds)."""
+    width = max(kind.weights.size for kind in kinds)
+    table = np.zeros((len(FIELDS), len(kinds), 1, width))
+    table[:2] = 1.0  # lengths of no request
+    for row, kind in enumerate(kinds):
+        table[:, row, 0, : kind.weights.size] = [getattr(kind, name) for name in FIELDS]
+    return Kinds(**dict(zip(FIELDS, table, strict=True)))
 
 
 def _strata(values: Array, weights: Array, cuts: Array) -> list[NDArray[np.intp]]:

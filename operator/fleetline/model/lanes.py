@@ -6,12 +6,21 @@ Axes: question, point of a grid of concurrencies, kind of request. One question 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from fleetline.model.kinds import Array, Kinds, condensed, mean_contexts, shared_stay_share
+from fleetline.model.kinds import (
+    Array,
+    Kinds,
+    condensed,
+    mean_contexts,
+    shared_stay_share,
+    stacked,
+)
 from fleetline.model.kv_cache import kv_capacity_tokens
+from fleetline.model.lives import Lives
 from fleetline.model.replica import Replica
 from fleetline.model.roofline import step_time
 from fleetline.model.step_time import StepTime
@@ -20,10 +29,21 @@ from fleetline.model.workload import Workload
 COEFFICIENTS = tuple(field.name for field in fields(StepTime))
 """Names of the coefficients of a step, in the order of their columns."""
 
+BLOCK_SLACK_TOKENS = 8.0
+"""Half a block of 16 tokens: what the last block of a sequence leaves empty on average."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+KV_FILL = 0.97
+"""Share of the cache that is of use when requests wait for it: the rest is kept by what preemption
+computes twice (iteration-level simulation, 8 shapes on two accelerators: 0.93 to 1)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lanes:
-    """Coefficients of the step time and of the workload, shape (questions, 1) each."""
+    """
+    Coefficients of the step time and of the workload, shape (questions, 1) each.
+
+    What follows from them alone is worked out once, when it is first needed.
+    """
 
     step: dict[str, Array]
     kinds: Kinds
@@ -67,6 +87,77 @@ class Lanes:
     replicas: Array
     """Replicas behind one router."""
 
+    @cached_property
+    def has_experts(self) -> bool:
+        """Whether any model reads only the weights that its batch touches."""
+        return bool(self.step["experts_read_s"].any())
+
+    @cached_property
+    def is_poisson(self) -> bool:
+        """Whether arrivals of all questions are neither bursts nor like clockwork."""
+        return not self.bursts.any()
+
+    @cached_property
+    def crowding(self) -> Array:
+        """Dispersion beyond Poisson's, of those that have more of it."""
+        return np.maximum(self.bursts, 0.0)
+
+    @cached_property
+    def each_s(self) -> Array:
+        """What one more sequence adds to a step: arithmetic, host, and its context. [s]"""
+        step = self.step
+        cache_s = (
+            step["kv_read_s_per_token"] * self.context_tokens
+            + step["window_read_s_per_token"] * self.window_context_tokens
+        )
+        dot_s = step["context_compute_s_per_token"] * self.context_tokens
+        return step["token_compute_s"] + step["sequence_s"] + np.maximum(cache_s, dot_s)
+
+    @cached_property
+    def prefill_square_s2(self) -> Array:
+        """Square of the work of each kind's prompt; shape (questions, 1, kinds). [s^2]"""
+        return self.prefill_work_s * self.prefill_work_s
+
+    @cached_property
+    def prefill_token_s(self) -> Array:
+        """Work of one prompt token, by tokens rather than by prompts. [s/token]"""
+        work = self.prefill_work_s * self.kinds.prompt_tokens
+        return np.asarray(np.vecdot(self.kinds.weights, work) / self.prompt_square)
+
+    @cached_property
+    def work_uneven(self) -> Array:
+        """Mean square of a prompt's work over the square of its mean."""
+        return self.work_square_s2 / (self.work_s * self.work_s)
+
+    @cached_property
+    def lives(self) -> Lives:
+        """Lives of the kinds of requests."""
+        per_step = self.step["tokens_per_step"][..., np.newaxis]
+        steps = np.maximum((self.kinds.output_tokens - 1.0) / per_step, 1.0)
+        renewed = (1.0 - self.coupling) * (self.stay_square - 1.0) / self.work_uneven
+        return Lives.of(steps, self.decode_steps, self.coupling, renewed)
+
+    @cached_property
+    def kv_limit(self) -> Array:
+        """Requests whose contexts fill the KV cache. [requests]"""
+        return KV_FILL * self.kv_capacity_tokens / (self.context_tokens + BLOCK_SLACK_TOKENS)
+
+    @cached_property
+    def batch_limit(self) -> Array:
+        """Most requests that one lane runs at once: its slots or its KV cache. [requests]"""
+        return np.minimum(self.max_sequences, self.kv_limit)
+
+    @cached_property
+    def limit_uneven(self) -> Array:
+        """Mean square of the share of the limit that a request holds, over that of its mean."""
+        uneven = self.context_square / (self.context_tokens * self.context_tokens)
+        return np.where(self.kv_limit < self.max_sequences, uneven, 1.0)
+
+    @cached_property
+    def prefill_limit(self) -> Array:
+        """Requests that decode when every step is full of prompts. [requests]"""
+        return self.step_token_budget / (self.prompt_tokens / self.decode_steps + 1.0)
+
     @classmethod
     def of(cls, questions: Sequence[tuple[Replica, Workload, float]]) -> Self:
         """Stack (replica, workload, replicas behind one router)."""
@@ -81,7 +172,7 @@ class Lanes:
             mean_contexts(workload.lengths, replica.architecture.window_tokens)
             for replica, workload, _ in questions
         ]
-        kinds = _stack([condensed(workload.lengths) for _, workload, _ in questions])
+        kinds = stacked([condensed(workload.lengths) for _, workload, _ in questions])
         step = {name: table[:, place, None] for place, name in enumerate(COEFFICIENTS)}
         replicas = _column([float(replicas) for _, _, replicas in questions])
         bursts = _column([workload.dispersion - 1.0 for _, workload, _ in questions]) / replicas
@@ -137,24 +228,3 @@ def _stay_square(kinds: Kinds, outputs: Array) -> Array:
 
 def _column(values: Sequence[float]) -> Array:
     return np.array(values, dtype=np.float64)[:, np.newaxis]
-
-
-def _stack(kinds: Sequence[Kinds]) -> Kinds:
-    """Pad to one number of kinds with weight zero."""
-    width = max(kind.weights.size for kind in kinds)
-
-    def padded(name: str, fill_tokens: float) -> Array:
-        stacked = np.full((len(kinds), 1, width), fill_tokens)
-        for row, kind in enumerate(kinds):
-            values = getattr(kind, name)
-            stacked[row, 0, : values.size] = values
-        return stacked
-
-    return Kinds(
-        prompt_tokens=padded("prompt_tokens", 1.0),
-        cached_tokens=padded("cached_tokens", 0.0),
-        output_tokens=padded("output_tokens", 1.0),
-        output_variance=padded("output_variance", 0.0),
-        output_third=padded("output_third", 0.0),
-        weights=padded("weights", 0.0),
-    )

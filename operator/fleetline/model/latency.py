@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetline.model.convoy import convoy_s, seen_share
+from fleetline.model.convoy import convoy_s
 from fleetline.model.distribution import Latency, shifted
 from fleetline.model.first_token import own_prefill_s, prefill_wait
 from fleetline.model.kinds import Array
@@ -73,34 +73,35 @@ def time_per_output_token(lanes: Lanes, loop: Loop) -> Latency:
     the batch is while it lives (the drift of N, averaged over a life of T with memory theta).
     """
     per_step = lanes.step["tokens_per_step"][..., np.newaxis]
-    steps = np.maximum((lanes.kinds.output_tokens - 1.0) / per_step, 1.0)
-    convoy, gathered = convoy_s(lanes, loop, steps)
-    token = loop.mean_step_s[..., np.newaxis] + convoy + _companions_s(lanes, loop, steps)
-    drift = _drift_s2(lanes, loop, steps)
-    both = _shared(lanes, steps) * np.sqrt(gathered * drift)
+    convoy, gathered = convoy_s(lanes, loop)
+    token = loop.mean_step_s[..., np.newaxis] + convoy
+    if not lanes.is_poisson:
+        token = token + _companions_s(lanes, loop)
+    drift = _drift_s2(lanes, loop)
+    deviation = np.sqrt(drift)
+    both = lanes.lives.drift_share * np.sqrt(gathered) * deviation
     variance = gathered + drift + both
     excess = np.maximum(token - loop.step_s[..., np.newaxis], TINY)
-    third = 2.0 * gathered * (gathered + both) / excess + _drift_skewness(loop, drift) * drift**1.5
+    third = 2.0 * gathered * (gathered + both) / excess
+    third = third + _drift_skewness(loop)[..., np.newaxis] * (drift * drift)
     return Latency(
         mean_s=token / per_step,
         variance_s2=variance / per_step**2,
         shift_s=shifted(token, variance, third) / per_step,
         weights=lanes.kinds.weights,
-        most_s=(full_step_s(lanes, loop)[..., np.newaxis] + SLACK * np.sqrt(drift)) / per_step,
+        most_s=(full_step_s(lanes, loop)[..., np.newaxis] + SLACK * deviation) / per_step,
     )
 
 
-def _shared(lanes: Lanes, steps: Array) -> Array:
-    """Twice the correlation of both: what comes in a long life also fills the batch later."""
-    life = steps / (steps + lanes.decode_steps[..., np.newaxis])
-    return 0.5 + 2.0 * lanes.coupling[..., np.newaxis] * life
+def _drift_skewness(loop: Loop) -> Array:
+    """
+    Of the mean step of a life, over the deviation of one step.
 
-
-def _drift_skewness(loop: Loop, drift: Array) -> Array:
-    """Of the mean step of a life: that of the level, and that of counts, averaged."""
-    whole = np.maximum(loop.token_slope_s**2 * loop.spread_requests2, TINY * TINY)
+    That of the level, and that of counts, both less the longer the life.
+    """
     counts = 1.0 / np.sqrt(np.maximum(loop.spread_requests2, 1.0))
-    return (loop.level_skewness + counts)[..., np.newaxis] * np.sqrt(drift / whole[..., np.newaxis])
+    whole = np.maximum(loop.level_variance_s2, TINY * TINY)
+    return (loop.level_skewness + counts) / np.sqrt(whole)
 
 
 def inter_token_latency(loop: Loop) -> Latency:
@@ -108,7 +109,7 @@ def inter_token_latency(loop: Loop) -> Latency:
     some = np.minimum(loop.mixed_share, ALMOST_ONE)
     stretch = 1.0 + loop.convoy_share
     plain, extra = loop.step_s, loop.extra_s / np.maximum(some, TINY)
-    level = loop.token_slope_s**2 * loop.spread_requests2
+    level = loop.level_variance_s2
     spread = np.maximum(
         loop.extra_variance_s2 / np.maximum(some, TINY) - (1.0 - some) * extra**2, 0
     )
@@ -147,19 +148,22 @@ def end_to_end(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Latency:
     )
 
 
-def _companions_s(lanes: Lanes, loop: Loop, steps: Array) -> Array:
+def _companions_s(lanes: Lanes, loop: Loop) -> Array:
     """What prompts that come later in the same burst add to a mean step, by kind. [s]"""
+    steps = lanes.lives.steps
     later = later_companions(lanes, steps * loop.mean_step_s[..., np.newaxis])
-    seen_s = seen_share(lanes, loop) * lanes.work_s
-    bursts = np.maximum(lanes.bursts, 0.0)
-    spare = np.maximum(1.0 - bursts * seen_s / BURST_S, 0.5)
-    return np.asarray(later * (seen_s / spare)[..., np.newaxis] / steps)
+    seen_s = np.minimum(loop.seen_s, lanes.work_s)
+    spare = np.maximum(1.0 - lanes.crowding * seen_s / BURST_S, 0.5)
+    return later * (seen_s / spare)[..., np.newaxis] / steps
 
 
-def _drift_s2(lanes: Lanes, loop: Loop, steps: Array) -> Array:
-    """Variance of a request's mean step time due to the size of the batch during its life."""
-    pull = loop.decoding * loop.token_slope_s / loop.mean_step_s
-    memory = lanes.decode_steps / np.maximum(1.0 - pull, LEAST_PULL)
-    ratio = np.maximum(steps / memory[..., np.newaxis], TINY)
-    averaged = 2.0 / ratio * (1.0 + np.expm1(-ratio) / ratio)
-    return np.asarray((loop.token_slope_s**2 * loop.spread_requests2)[..., np.newaxis] * averaged)
+def _drift_s2(lanes: Lanes, loop: Loop) -> Array:
+    """
+    Variance of a request's mean step time due to the size of the batch during its life.
+
+    A life of n memories averages to 2 / n (1 - (1 - e^-n) / n) of the variance of one step.
+    """
+    memory = lanes.decode_steps / np.maximum(1.0 - loop.pull, LEAST_PULL)
+    lives = np.maximum(lanes.lives.steps / memory[..., np.newaxis], TINY)
+    left = np.expm1(-lives) + lives
+    return np.asarray((2.0 * loop.level_variance_s2)[..., np.newaxis] * left / (lives * lives))

@@ -15,7 +15,7 @@ from fleetline.model.loop import Loop
 from fleetline.model.objective import Metric
 from fleetline.model.replica import Replica
 from fleetline.model.settling import settle
-from fleetline.model.slots import batch_limit, saturated, slot_wait
+from fleetline.model.slots import saturated, slot_wait
 from fleetline.model.workload import Workload
 
 
@@ -135,7 +135,7 @@ def operate(
 
 def check_fit(replica: Replica, lanes: Lanes) -> None:
     """Raise ModelError if not even one mean request fits into the KV cache."""
-    if not batch_limit(lanes)[0, 0] >= 1:
+    if not lanes.batch_limit[0, 0] >= 1:
         raise ModelError(
             f"KV cache of {replica.accelerator.name} must be >= one request of "
             f"{float(lanes.context_tokens[0, 0]):.0f} tokens beside {replica.architecture.name}, "

@@ -19,7 +19,7 @@ from fleetline.model.latency import time_to_first_token
 from fleetline.model.loop import Loop, observed_loop
 from fleetline.model.replica import Replica
 from fleetline.model.settling import closed, settle
-from fleetline.model.slots import batch_limit, kv_limit, prefill_limit, saturated
+from fleetline.model.slots import saturated
 from fleetline.model.workload import Workload
 
 TAIL: Final = 0.95
@@ -99,7 +99,7 @@ def _alike(cases: Sequence[Case], question: Question) -> Predictions:
         rate, full = load[:, 0], np.zeros(len(cases), dtype=bool)
     else:
         # Saturated: as many in flight as fill the batch; what waits outside is not counted.
-        fill = load if question is Question.IN_FLIGHT else batch_limit(lanes)
+        fill = load if question is Question.IN_FLIGHT else lanes.batch_limit
         loop, first_s, tail_s = _closed(lanes, np.maximum(fill, 1.0))
         rate = loop.arrival_rate_per_s[:, 0]
         full = _is_full(lanes, loop) | (question is Question.SATURATED)
@@ -170,14 +170,14 @@ def _closed(lanes: Lanes, in_flight: Array) -> tuple[Loop, Array, Array]:
 
 def _is_full(lanes: Lanes, held: Loop) -> NDArray[np.bool_]:
     """Whether the batch, and not the number in flight, is what binds."""
-    most = np.minimum(batch_limit(lanes), prefill_limit(lanes))[:, 0]
+    most = np.minimum(lanes.batch_limit, lanes.prefill_limit)[:, 0]
     return np.asarray(held.decoding[:, 0] >= (1.0 - WAITING) * most)
 
 
 def _limits(lanes: Lanes, unstable: NDArray[np.bool_], full: NDArray[np.bool_]) -> list[str]:
     """`none`, or what keeps requests outside the batch."""
-    kv, slots = kv_limit(lanes)[:, 0], lanes.max_sequences[:, 0]
-    prefill = prefill_limit(lanes)[:, 0]
+    kv, slots = lanes.kv_limit[:, 0], lanes.max_sequences[:, 0]
+    prefill = lanes.prefill_limit[:, 0]
     names = np.where(
         prefill < np.minimum(kv, slots),
         "PrefillCompute",

@@ -6,7 +6,7 @@ from fleetline.model.first_token import prefill_wait
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
 from fleetline.model.loop import Loop, closed_loop, open_loop
-from fleetline.model.slots import batch_limit, saturated
+from fleetline.model.slots import saturated
 from fleetline.model.swing import TINY
 
 POINTS = 10
@@ -25,7 +25,7 @@ def settle(lanes: Lanes, arrival_rate_per_s: Array) -> Loop:
     A rate that no number in the batch reaches gives the state at the largest number looked at.
     """
     low = np.full_like(arrival_rate_per_s, TINY)
-    high = BEYOND * np.maximum(batch_limit(lanes), 1.0)
+    high = BEYOND * np.maximum(lanes.batch_limit, 1.0)
     share = np.linspace(0.0, 1.0, POINTS)
     rows = np.arange(low.shape[0])
     low = np.minimum(0.2 * arrival_rate_per_s * lanes.decode_steps * lanes.step["fixed_s"], high)

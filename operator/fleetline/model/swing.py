@@ -34,8 +34,8 @@ def together_share(lanes: Lanes, stay_s: Array) -> Array:
     Long stays meet those that came with them as long as both are there; stays shorter than a burst
     meet a part of it. Arrivals like clockwork are so at any length.
     """
-    burst_s = np.where(lanes.bursts > 0, BURST_S, 0.0)
-    return np.asarray(lanes.shared_stay * stay_s / (stay_s + lanes.shared_stay * burst_s))
+    meeting_s = lanes.shared_stay * np.where(lanes.bursts > 0, BURST_S, 0.0)
+    return lanes.shared_stay * stay_s / (stay_s + meeting_s)
 
 
 def later_companions(lanes: Lanes, stay_s: Array) -> Array:
@@ -44,9 +44,7 @@ def later_companions(lanes: Lanes, stay_s: Array) -> Array:
 
     Half of the others if the stay outlasts the burst.
     """
-    return np.asarray(
-        np.maximum(lanes.bursts, 0.0)[..., np.newaxis] * stay_s / (2 * stay_s + BURST_S)
-    )
+    return lanes.crowding[..., np.newaxis] * stay_s / (2 * stay_s + BURST_S)
 
 
 def variance_ratio(lanes: Lanes, stay_s: Array, held: Array | None = None) -> Array:
@@ -65,18 +63,20 @@ def variance_ratio(lanes: Lanes, stay_s: Array, held: Array | None = None) -> Ar
         Requests that would have left while a prompt is computed: it brings one request and keeps
         others from leaving. [requests]
     """
-    together = together_share(lanes, stay_s)
+    shared = 1.0 / lanes.replicas
+    bursts = 0.0 if lanes.is_poisson else lanes.bursts * together_share(lanes, stay_s)
     if held is None:
-        return np.asarray(np.maximum(1.0 / lanes.replicas + lanes.bursts * together, 0.0))
-    square = 1.0 + 2.0 * held + held * held * lanes.work_square_s2 / lanes.work_s**2
-    alone = 0.5 * (1.0 + square) / lanes.replicas
-    ratio = alone + lanes.bursts * together * (1.0 + held) ** 2
+        return np.maximum(shared + bursts, 0.0)
+    square = 2.0 + held * (2.0 + held * lanes.work_uneven)  # 1 + E[(1 + k)^2]
+    ratio = 0.5 * shared * square
+    if not lanes.is_poisson:
+        ratio = ratio + bursts * (1.0 + held) ** 2
     return np.minimum(np.maximum(ratio, 0.0), MOST_RATIO)
 
 
 def spread_requests2(decoding: Array, ratio: Array, pull: Array) -> Array:
     """Variance of the number in the batch; `pull` is N t'/t. [requests^2]"""
-    return np.asarray(decoding * ratio / np.maximum(1.0 - pull, LEAST_PULL))
+    return decoding * ratio / np.maximum(1.0 - pull, LEAST_PULL)
 
 
 def swing(
@@ -87,11 +87,13 @@ def swing(
 
     More prompts come in a longer step, and while the burst lasts that has filled the batch.
     """
-    far = np.minimum(REACH * np.sqrt(spread), REACH * MOST_SWING * decoding)
-    stay_s = lanes.decode_steps * mean_step_s
-    lasting = REACH * BURST_S / (BURST_S + stay_s)
-    bursts = np.maximum(lanes.bursts, 0.0) * together_share(lanes, stay_s)
-    more = slope_s * far / mean_step_s + lasting * np.sqrt(bursts / np.maximum(decoding, TINY))
+    far = REACH * np.minimum(np.sqrt(spread), MOST_SWING * decoding)
+    more = slope_s * far / mean_step_s
+    if not lanes.is_poisson:
+        stay_s = lanes.decode_steps * mean_step_s
+        lasting = REACH * BURST_S / (BURST_S + stay_s)
+        bursts = lanes.crowding * together_share(lanes, stay_s)
+        more = more + lasting * np.sqrt(bursts / np.maximum(decoding, TINY))
     return far, np.minimum(more, MOST_SWING)
 
 
@@ -103,5 +105,6 @@ def middle(levels: Array) -> Array:
 def skewness(levels: Array, average: Array) -> Array:
     """Skewness of three levels around their mean."""
     apart = levels - average
-    square = np.maximum(middle(apart * apart), TINY * TINY)
-    return np.asarray(middle(apart**3) / square**1.5)
+    apart2 = apart * apart
+    square = np.maximum(middle(apart2), TINY * TINY)
+    return np.asarray(middle(apart2 * apart) / (square * np.sqrt(square)))
