@@ -1,7 +1,7 @@
 """What a ceiling may not cross: the objectives of many questions, stacked, and the capacity."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
@@ -59,7 +59,8 @@ class Bounds:
     def of(cls, questions: Sequence[Question]) -> Self:
         """Stack them; objectives of one metric side by side, as many as one question has."""
         stacked = []
-        for metric in Metric:
+        asked = {one.metric for question in questions for one in question.objectives}
+        for metric in (one for one in Metric if one in asked):
             wanted = [
                 [one for one in question.objectives if one.metric is metric]
                 for question in questions
@@ -73,18 +74,23 @@ class Bounds:
                 )
         return cls(targets=tuple(stacked))
 
+    def alone(self) -> Self:
+        """Bounds of one question, as `Lanes.alone`."""
+        targets = tuple((one, target[0, 0, 0], share[0, 0]) for one, target, share in self.targets)
+        return type(self)(targets=targets)
+
     def only(self, places: NDArray[np.intp]) -> Self:
         """Bounds at some places of what `missed` returns."""
         count = len(self.targets)
         targets = tuple(self.targets[place] for place in places if place < count)
-        return replace(self, targets=targets, with_capacity=bool(places[-1] == count))
+        return type(self)(targets=targets, with_capacity=bool(places[-1] == count))
 
-    def missed(self, lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Array, Array]:
+    def missed(self, lanes: Lanes, loop: Loop, capacity: Array) -> tuple[list[Array], Array]:
         """
         Logarithm of the share that misses over the share that may, above zero where too many do.
 
-        By objective, and last of the rate over the most of capacity: shape (objectives + 1,
-        questions, points); and the mean TTFT, shape (questions, points).
+        By objective, and last of the rate over the most of capacity; and the mean TTFT. [s]
+        Shapes (questions, points).
         """
         found = []
         first = Metric.TIME_TO_FIRST_TOKEN
@@ -96,12 +102,12 @@ class Bounds:
             found.append(np.log((misses + FEWEST) / (1.0 - shares + FEWEST)))
         if self.with_capacity:
             found.append(np.log(loop.arrival_rate_per_s / (MOST_OF_CAPACITY * capacity)))
-        return np.array(found), latencies[first].overall_mean_s()
+        return found, latencies[first].overall_mean_s()
 
     def limits(self, lanes: Lanes, missed: NDArray[np.intp]) -> list[Limit]:
         """Name what is missed first in each question: an objective, or what ends capacity."""
-        kv, slots = lanes.kv_limit[:, 0], lanes.max_sequences[:, 0]
-        prefill = lanes.prefill_limit[:, 0]
+        kv, slots = np.ravel(lanes.kv_limit), np.ravel(lanes.max_sequences)
+        prefill = np.ravel(lanes.prefill_limit)
         names = []
         for row, which in enumerate(missed):
             if which < len(self.targets):

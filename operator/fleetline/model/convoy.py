@@ -24,34 +24,32 @@ def convoy_s(lanes: Lanes, loop: Loop) -> tuple[Array, Array]:
 
     [s], [s^2]
     """
-    steps, rate = lanes.lives.steps, loop.arrival_rate_per_s * loop.others_share
+    steps, average = lanes.lives.steps, loop.mean_step_s
+    rate, square = loop.arrival_rate_per_s * loop.others_share, loop.seen_square_s2
     busy = lanes.coupling * np.minimum(loop.held, MOST_BUSY)
-    idle, square = 1.0 - busy, loop.seen_square_s2
-    settled = 1.0 - busy * busy
-    companions_s = busy * rate * square / settled
+    idle, settled = 1.0 - busy, 1.0 - busy * busy
     seen = loop.single_share * np.minimum(loop.seen_s / lanes.work_s, 1.0)
-    left = busy[..., np.newaxis] ** steps
-    decay = (1.0 - left) / idle[..., np.newaxis]
-    longer_s = lanes.prefill_work_s * seen[..., np.newaxis]
-    longer_s = longer_s + (loop.single_share * companions_s)[..., np.newaxis]
-    after = busy[..., np.newaxis] * decay
-    shape = longer_s * after
-    total_s = loop.convoy_share * np.maximum(lanes.decode_steps, 1.0) * loop.mean_step_s
+    companions_s = loop.single_share * busy * rate * square / settled
+    longer_s = lanes.prefill_work_s * seen[..., np.newaxis] + companions_s[..., np.newaxis]
+    # What a step that is longer by one adds to a life: the sum of busy^j over its steps.
+    decay = (1.0 - busy[..., np.newaxis] ** steps) / idle[..., np.newaxis]
+    shape = longer_s * decay
+    total_s = loop.convoy_share * np.maximum(lanes.decode_steps, 1.0) * average
     convoy = (total_s / np.maximum(mean(lanes, shape), TINY))[..., np.newaxis] * shape / steps
-    # Variance of the sum of n steps over that of one innovation.
-    twice = (busy / (1.0 + busy))[..., np.newaxis] * (1.0 + left) - 2.0
-    random = (steps + after * twice) * (loop.mean_step_s / (idle * idle))[..., np.newaxis]
-    before_s = (loop.single_share * loop.mean_step_s / settled)[..., np.newaxis] * (after * after)
-    variance, rates = random + decay * decay * longer_s, rate[..., np.newaxis]
-    if lanes.is_poisson:
-        variance, burst = (variance + before_s) * rates, 1.0 + lanes.lives.refill
-    else:
-        stay_s = steps * loop.mean_step_s[..., np.newaxis]
-        together = rates + later_companions(lanes, stay_s) / stay_s
-        variance = variance * together + before_s * rates
-        burst = 1.0 + lanes.lives.refill + _lasting_bursts(lanes, stay_s)
-    life = np.maximum(burst, 0.0) * lanes.lives.outlasting
-    return convoy, variance * square[..., np.newaxis] * life
+    # What innovations add to a life, those of its own steps and, by the square of the decay, those
+    # before it: single steps, less what the life cuts off.
+    each_s, before_s = average / (idle * idle), busy * busy * average / settled
+    cut_s = 2.0 * busy / (1.0 + busy) * each_s
+    beside_s = longer_s - (before_s * (1.0 - loop.single_share))[..., np.newaxis]
+    varied_s = each_s[..., np.newaxis] * steps + decay * (decay * beside_s - cut_s[..., np.newaxis])
+    variance, burst = varied_s * (rate * square)[..., np.newaxis], 1.0 + lanes.lives.refill
+    if not lanes.is_poisson:
+        stay_s = steps * average[..., np.newaxis]
+        more = later_companions(lanes, stay_s) / stay_s * square[..., np.newaxis]
+        inside_s = varied_s - (before_s * loop.single_share)[..., np.newaxis] * (decay * decay)
+        variance = variance + inside_s * more
+        burst = burst + _lasting_bursts(lanes, stay_s)
+    return convoy, variance * (np.maximum(burst, 0.0) * lanes.lives.outlasting)
 
 
 def _lasting_bursts(lanes: Lanes, stay_s: Array) -> Array:

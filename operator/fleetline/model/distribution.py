@@ -16,9 +16,9 @@ from fleetline.model.kinds import Array
 from fleetline.model.swing import TINY
 
 BISECTIONS: Final = 28
-FAR_BELOW: Final = 8.0
-FAR_ABOVE: Final = 20.0
-"""Deviations, and units of the scale above them, beyond which a gamma distribution is 0 or 1 to ten
+FAR_BELOW: Final = 5.3
+FAR_ABOVE: Final = 14.0
+"""Deviations, and units of the scale above them, beyond which a gamma distribution is 0 or 1 to six
 digits (Chernoff's bound)."""
 NOBODY: Final = 1e-7
 """Weight of a kind whose latency nobody's percentile sees."""
@@ -50,6 +50,16 @@ class Latency:
         """Mean over all requests; shape (questions, points). [s]"""
         return np.asarray(np.vecdot(self.weights, self.mean_s))
 
+    def over(self, count: Array) -> "Latency":
+        """The same for a part of it, if `count` parts are alike."""
+        return Latency(
+            mean_s=self.mean_s / count,
+            variance_s2=self.variance_s2 / (count * count),
+            shift_s=self.shift_s / count,
+            weights=self.weights,
+            most_s=None if self.most_s is None else self.most_s / count,
+        )
+
     def third_s3(self) -> Array:
         """Third central moment; shape (questions, points, kinds). [s^3]"""
         apart = self.mean_s - self.shift_s
@@ -75,8 +85,8 @@ class Latency:
         distance = target_s - self.shift_s
         scaled, shape = np.maximum(distance * rate, 0.0), signed * rate
         apart = scaled - shape
-        open_ = np.abs(apart) < FAR_BELOW * np.sqrt(shape) + FAR_ABOVE
-        open_ &= self.weights > NOBODY
+        edge = FAR_BELOW * np.sqrt(shape)
+        open_ = (apart > -edge) & (apart < edge + FAR_ABOVE) & (self.weights > NOBODY)
         below: Array = (apart > 0).astype(np.float64)
         if self.most_s is not None:
             width = np.maximum(self.most_s - self.shift_s, 1.02 * np.abs(signed))

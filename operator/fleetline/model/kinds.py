@@ -27,7 +27,7 @@ class Kinds:
     weights: Array
 
 
-FIELDS = tuple(field.name for field in fields(Kinds))
+KIND_FIELDS = tuple(field.name for field in fields(Kinds))
 
 PROMPT_STRATA = np.array([0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 0.995, 1.0])
 """Quantiles that cut the prompt lengths: finer where the tail of latency is made."""
@@ -113,11 +113,11 @@ def shared_stay_share(lengths: TokenLengths) -> float:
 def stacked(kinds: Sequence[Kinds]) -> Kinds:
     """Pad to one number of kinds with weight zero; shape (questions, 1, kinds)."""
     width = max(kind.weights.size for kind in kinds)
-    table = np.zeros((len(FIELDS), len(kinds), 1, width))
+    table = np.zeros((len(KIND_FIELDS), len(kinds), 1, width))
     table[:2] = 1.0  # lengths of no request
     for row, kind in enumerate(kinds):
-        table[:, row, 0, : kind.weights.size] = [getattr(kind, name) for name in FIELDS]
-    return Kinds(**dict(zip(FIELDS, table, strict=True)))
+        table[:, row, 0, : kind.weights.size] = [getattr(kind, name) for name in KIND_FIELDS]
+    return Kinds(**dict(zip(KIND_FIELDS, table, strict=True)))
 
 
 def _strata(values: Array, weights: Array, cuts: Array) -> list[NDArray[np.intp]]:

@@ -5,29 +5,22 @@ Axes: question, point of a grid of concurrencies, kind of request. One question 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from fleetline.model.coefficients import COEFFICIENTS, NUMBERS, numbers
 from fleetline.model.kinds import (
     Array,
     Kinds,
     condensed,
-    mean_contexts,
-    shared_stay_share,
     stacked,
 )
-from fleetline.model.kv_cache import kv_capacity_tokens
 from fleetline.model.lives import Lives
 from fleetline.model.replica import Replica
-from fleetline.model.roofline import step_time
-from fleetline.model.step_time import StepTime
 from fleetline.model.workload import Workload
-
-COEFFICIENTS = tuple(field.name for field in fields(StepTime))
-"""Names of the coefficients of a step, in the order of their columns."""
 
 BLOCK_SLACK_TOKENS = 8.0
 """Half a block of 16 tokens: what the last block of a sequence leaves empty on average."""
@@ -87,10 +80,20 @@ class Lanes:
     replicas: Array
     """Replicas behind one router."""
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether this is one question without the axis of questions."""
+        return self.replicas.ndim == 0
+
     @cached_property
     def has_experts(self) -> bool:
         """Whether any model reads only the weights that its batch touches."""
         return bool(self.step["experts_read_s"].any())
+
+    @cached_property
+    def is_speculative(self) -> bool:
+        """Whether any step yields more or less than a token per sequence."""
+        return bool((self.step["tokens_per_step"] != 1.0).any())
 
     @cached_property
     def is_poisson(self) -> bool:
@@ -161,48 +164,44 @@ class Lanes:
     @classmethod
     def of(cls, questions: Sequence[tuple[Replica, Workload, float]]) -> Self:
         """Stack (replica, workload, replicas behind one router)."""
-        known: dict[int, tuple[float, ...]] = {}
-        for replica, _, _ in questions:
-            if id(replica) not in known:
-                step_of = step_time(replica)
-                coefficients = tuple(float(getattr(step_of, name)) for name in COEFFICIENTS)
-                known[id(replica)] = (*coefficients, kv_capacity_tokens(replica))
-        table = np.array([known[id(replica)] for replica, _, _ in questions])
-        contexts = [
-            mean_contexts(workload.lengths, replica.architecture.window_tokens)
-            for replica, workload, _ in questions
-        ]
         kinds = stacked([condensed(workload.lengths) for _, workload, _ in questions])
-        step = {name: table[:, place, None] for place, name in enumerate(COEFFICIENTS)}
-        replicas = _column([float(replicas) for _, _, replicas in questions])
-        bursts = _column([workload.dispersion - 1.0 for _, workload, _ in questions]) / replicas
+        table = np.array([numbers(*question) for question in questions])
+        return cls._of(kinds, list(table.T[:, :, np.newaxis]))
+
+    @classmethod
+    def alone(cls, replica: Replica, workload: Workload, replicas: float) -> Self:
+        """
+        One question without the axis of questions: its coefficients are numbers.
+
+        Arithmetic with a number takes a tenth of the time of that with an array of one.
+        """
+        kinds = condensed(workload.lengths)
+        return cls._of(kinds, list(np.array(numbers(replica, workload, replicas))))
+
+    @classmethod
+    def _of(cls, kinds: Kinds, columns: Sequence[Array]) -> Self:
+        given = dict(zip(NUMBERS, columns, strict=True))
+        step = {name: given.pop(name) for name in COEFFICIENTS}
+        replicas, weights, prompts = given["replicas"], kinds.weights, kinds.prompt_tokens
+        bursts = given.pop("dispersion_beyond") / replicas
         coupling = replicas**POOLING_EXPONENT
         work = _prefill_work_s(kinds, step)
-        outputs = (kinds.weights * kinds.output_tokens).sum(axis=-1)
-        prompts = kinds.prompt_tokens
+        outputs = np.vecdot(weights, kinds.output_tokens)
         return cls(
             step=step,
             kinds=kinds,
             prefill_work_s=work,
-            work_s=(kinds.weights * work).sum(axis=-1),
-            work_square_s2=(kinds.weights * work * work).sum(axis=-1),
+            work_s=np.vecdot(weights, work),
+            work_square_s2=np.vecdot(weights, work * work),
             decode_steps=np.maximum(outputs - 1.0, LEAST_STEPS) / step["tokens_per_step"],
-            prompt_tokens=(kinds.weights * prompts).sum(axis=-1),
-            prompt_square=(kinds.weights * prompts * prompts).sum(axis=-1),
+            prompt_tokens=np.vecdot(weights, prompts),
+            prompt_square=np.vecdot(weights, prompts * prompts),
             bursts=bursts,
             stay_square=_stay_square(kinds, outputs),
-            shared_stay=_column([shared_stay_share(one.lengths) for _, one, _ in questions]),
             outside=coupling * np.minimum(1.0 + bursts / 2.0, 1.0),
             coupling=coupling,
-            context_tokens=_column([plain for plain, _, _ in contexts]),
-            context_square=_column([square for _, square, _ in contexts]),
-            window_context_tokens=_column([windowed for _, _, windowed in contexts]),
             dispersion=1.0 + bursts,
-            max_sequences=_column([replica.max_sequences for replica, _, _ in questions]),
-            step_token_budget=_column([replica.step_token_budget for replica, _, _ in questions]),
-            kv_capacity_tokens=table[:, -1, None],
-            lanes=_column([replica.lanes for replica, _, _ in questions]),
-            replicas=replicas,
+            **given,
         )
 
 
@@ -216,15 +215,11 @@ replicas, the more each works like a closed loop. From iteration-level simulatio
 
 def _prefill_work_s(kinds: Kinds, step: dict[str, Array]) -> Array:
     pairs = kinds.prompt_tokens * (kinds.cached_tokens + kinds.prompt_tokens / 2.0)
-    token_s = step["prefill_token_s"][:, :, np.newaxis]
-    pair_s = step["prefill_pair_s"][:, :, np.newaxis]
+    token_s = step["prefill_token_s"][..., np.newaxis]
+    pair_s = step["prefill_pair_s"][..., np.newaxis]
     return kinds.prompt_tokens * token_s + pairs * pair_s
 
 
 def _stay_square(kinds: Kinds, outputs: Array) -> Array:
-    square = (kinds.weights * (kinds.output_tokens**2 + kinds.output_variance)).sum(axis=-1)
-    return np.asarray(square / outputs**2 - 1.0)
-
-
-def _column(values: Sequence[float]) -> Array:
-    return np.array(values, dtype=np.float64)[:, np.newaxis]
+    square = kinds.output_tokens * kinds.output_tokens + kinds.output_variance
+    return np.asarray(np.vecdot(kinds.weights, square) / (outputs * outputs) - 1.0)

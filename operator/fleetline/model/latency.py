@@ -72,25 +72,28 @@ def time_per_output_token(lanes: Lanes, loop: Loop) -> Latency:
     Two things vary: how much prefill of others falls into its life (see `convoy`), and how full
     the batch is while it lives (the drift of N, averaged over a life of T with memory theta).
     """
-    per_step = lanes.step["tokens_per_step"][..., np.newaxis]
     convoy, gathered = convoy_s(lanes, loop)
-    token = loop.mean_step_s[..., np.newaxis] + convoy
     if not lanes.is_poisson:
-        token = token + _companions_s(lanes, loop)
+        convoy = convoy + _companions_s(lanes, loop)
+    token = convoy + loop.mean_step_s[..., np.newaxis]
     drift = _drift_s2(lanes, loop)
     deviation = np.sqrt(drift)
     both = lanes.lives.drift_share * np.sqrt(gathered) * deviation
-    variance = gathered + drift + both
-    excess = np.maximum(token - loop.step_s[..., np.newaxis], TINY)
-    third = 2.0 * gathered * (gathered + both) / excess
+    variance = gathered + both
+    excess = np.maximum(convoy + loop.extra_s[..., np.newaxis], TINY)
+    third = 2.0 * gathered * variance / excess
     third = third + _drift_skewness(loop)[..., np.newaxis] * (drift * drift)
-    return Latency(
-        mean_s=token / per_step,
-        variance_s2=variance / per_step**2,
-        shift_s=shifted(token, variance, third) / per_step,
+    variance = variance + drift
+    by_step = Latency(
+        mean_s=token,
+        variance_s2=variance,
+        shift_s=shifted(token, variance, third),
         weights=lanes.kinds.weights,
-        most_s=(full_step_s(lanes, loop)[..., np.newaxis] + SLACK * deviation) / per_step,
+        most_s=SLACK * deviation + full_step_s(lanes, loop)[..., np.newaxis],
     )
+    if not lanes.is_speculative:
+        return by_step
+    return by_step.over(lanes.step["tokens_per_step"][..., np.newaxis])
 
 
 def _drift_skewness(loop: Loop) -> Array:
@@ -164,6 +167,6 @@ def _drift_s2(lanes: Lanes, loop: Loop) -> Array:
     A life of n memories averages to 2 / n (1 - (1 - e^-n) / n) of the variance of one step.
     """
     memory = lanes.decode_steps / np.maximum(1.0 - loop.pull, LEAST_PULL)
-    lives = np.maximum(lanes.lives.steps / memory[..., np.newaxis], TINY)
-    left = np.expm1(-lives) + lives
-    return np.asarray((2.0 * loop.level_variance_s2)[..., np.newaxis] * left / (lives * lives))
+    lives = lanes.lives.steps / memory[..., np.newaxis]
+    averaged = (np.expm1(-lives) + lives) / (lives * lives)
+    return (2.0 * loop.level_variance_s2)[..., np.newaxis] * averaged

@@ -32,8 +32,6 @@ from fleetline.model.swing import (
 ALMOST_ONE = 0.999
 MOST_CONVOY = 1.0
 """Convoy beyond which every step is full of prompts, and no step is longer than another."""
-SIDES = np.array([-1.0, 0.0, 1.0]).reshape(3, 1, 1)
-"""Three places of a swing: below, at, and above its middle."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,18 +163,21 @@ def _loop(
     if apart is None:
         levels, center, pick = np.array([met, met + 1.0]), 0, _first
     else:
-        levels, center, pick = np.maximum(met + SIDES * apart[0], 1.0), 1, middle
+        levels, center, pick = np.maximum(_sides(met, apart[0]), 1.0), 1, middle
     steps_s, gaps_s = decode_parts_s(lanes, levels)
     step = (steps_s[center], gaps_s[center])
     brought = Brought.by(lanes, present, step, decoding=decoding, outside=outside)
     arrivals, chunked = brought.arrivals, brought.chunked
-    met_arrivals = arrivals if apart is None else arrivals + SIDES * (arrivals * apart[1])
-    work = PrefillWork.of(lanes, gaps_s, met_arrivals, chunked)
+    if apart is None:
+        arrivals_at = np.array([arrivals, arrivals])
+    else:
+        arrivals_at = _sides(arrivals, arrivals * apart[1])
+    work = PrefillWork.of(lanes, gaps_s, arrivals_at, chunked)
     extras_s = work.extra_s()
     levels_s = steps_s + extras_s
     slope_s = (levels_s[-1] - levels_s[0]) / np.maximum(levels[-1] - levels[0], 1.0)
-    step_s, gap_s, extra_s = pick(steps_s), pick(gaps_s), pick(extras_s)
-    variance = pick(work.variance_s2(extras_s))
+    averaged = (steps_s, gaps_s, extras_s, work.variance_s2(extras_s), work.some)
+    step_s, gap_s, extra_s, variance, some = pick(np.array(averaged).swapaxes(0, 1))
     mean_step_s = step_s + extra_s
     held = extra_s / mean_step_s
     if apart is None:  # the swing of prompts is not in the levels yet
@@ -200,13 +201,18 @@ def _loop(
         extra_variance_s2=variance,
         others_share=brought.others_share,
         seen_square_s2=square * lanes.work_square_s2 / chunked.square_s2,
-        mixed_share=pick(work.some),
+        mixed_share=some,
         convoy_share=convoy_share(lanes, held, brought),
         prefill_utilization=rate * lanes.work_s,
         chunked=chunked,
         own_prefill_s=brought.own_s,
         loop_gain=held + rate * lanes.decode_steps * slope_s * (1.0 - held),
     )
+
+
+def _sides(center: Array, apart: Array) -> Array:
+    """Three places of a swing: below, at, and above its middle."""
+    return np.array([center - apart, center, center + apart])
 
 
 def _first(levels: Array) -> Array:
