@@ -16,7 +16,7 @@ from scipy import special
 from fleetline.model.distribution import Latency, shifted
 from fleetline.model.first_token import prefill_wait
 from fleetline.model.lanes import Lanes
-from fleetline.model.loop import open_loop
+from fleetline.model.loop import closed_loop, open_loop
 from fleetline.model.swing import variance_ratio
 from fleetline.model.workload import TokenLengths, Workload
 from tests.model.deployments import CHAT, replica
@@ -45,6 +45,16 @@ def test_a_swing_where_steps_level_off_lies_below_the_middle() -> None:
     # A request of a pool meets one fewer, and yet its steps are hardly quicker: no swing.
     assert float(alone.step_s[0, 0]) < 1.06 * float(together.step_s[0, 0])
     assert float(alone.spread_requests2[0, 0]) > 5 * float(together.spread_requests2[0, 0])
+
+
+def test_each_deployment_of_a_stack_has_its_own_share_of_steps_with_prefill() -> None:
+    reading = Workload(lengths=TokenLengths.evenly(3000.0, 20.0))
+    asked = [(DENSE, CHAT, 1), (DENSE, reading, 1)]
+
+    together = closed_loop(Lanes.of(asked), np.array([[8.0], [8.0]])).mixed_share
+    alone = [closed_loop(Lanes.of([one]), FEW).mixed_share for one in asked]
+
+    assert together == pytest.approx(np.concatenate(alone))
 
 
 @given(st.floats(0.0, 5.0))
