@@ -27,6 +27,9 @@ pytestmark = pytest.mark.skipif(
 SCRAPE_S = 0.25
 RATE_PER_S = 20.0
 RUNNING = 7.0
+GATEWAY = "gateway_requests_total"
+GATEWAY_PER_S = 25.0
+"""More than completes, so that one tells which was read."""
 
 
 @dataclass
@@ -61,6 +64,9 @@ class Engines:
                 f"vllm:generation_tokens_total{{{labels}}} {100 * done}{stamp}",
                 f"process_cpu_seconds_total{{{labels}}} {now_s - self.since_s}{stamp}",
             ]
+        labels = 'namespace="default",pod="gateway-1",model_name="chat"'
+        offered = GATEWAY_PER_S * (time.time() - self.since_s)
+        lines.append(f"{GATEWAY}{{{labels}}} {offered}")
         shown = [one for one in lines if not self.hides or not one.startswith(self.hides)]
         return "\n".join(shown) + "\n"
 
@@ -87,7 +93,7 @@ async def exporting(engines: Engines) -> AsyncIterator[str]:
 
 @contextlib.asynccontextmanager
 async def observing(
-    folder: Path, engines: Engines, *, jobs: tuple[str, ...]
+    folder: Path, engines: Engines, *, jobs: tuple[str, ...], counter: str | None = None
 ) -> AsyncIterator[EngineMetrics]:
     """Scrape the engines by some jobs, and observe."""
     pods = tuple(Pod(name=name, created_s=0.0, ready_since_s=1.0) for name in engines.pods)
@@ -104,7 +110,9 @@ async def observing(
         metrics = EngineMetrics(
             prometheus, pods_of=lambda _: pods, period_s=SCRAPE_S, scrape_interval_s=SCRAPE_S
         )
-        one = FleetObject(fleet=a_fleet(), replica=ReplicaSpec(), metrics=MetricsSpec())
+        one = FleetObject(
+            fleet=a_fleet(), replica=ReplicaSpec(), metrics=MetricsSpec(arrivals_counter=counter)
+        )
         metrics.look_at([one])
         try:
             yield metrics
@@ -211,6 +219,24 @@ async def test_what_goes_and_comes_back_is_no_dip(
     assert min(known_per_s) > 0.6 * RATE_PER_S
     assert max(known_per_s) < 1.6 * RATE_PER_S
     assert seen_per_s[-1] is not None
+
+
+async def test_a_gateway_that_was_away_leaves_the_word_to_the_engines(tmp_path: Path) -> None:
+    engines = Engines(["chat-1"], since_s=time.time() - 3600.0)
+    seen_per_s: list[float | None] = []
+    async with observing(tmp_path, engines, jobs=("one",), counter=GATEWAY) as metrics:
+        before = await seen(metrics)
+        engines.hides = GATEWAY
+        await asyncio.sleep(1.5 * metrics.window_s)
+        engines.hides = ""
+        for _ in range(20):
+            found = (await metrics.observe([a_fleet()]))["default/chat"]
+            seen_per_s.append(found.arrival_rate_per_s.value)
+            await asyncio.sleep(SCRAPE_S / 2)
+
+    assert before.arrival_rate_per_s.value == pytest.approx(GATEWAY_PER_S, rel=0.1)
+    assert all(one is not None and one > 0.6 * RATE_PER_S for one in seen_per_s)
+    assert seen_per_s[-1] == pytest.approx(GATEWAY_PER_S, rel=0.1)
 
 
 async def test_a_counter_that_shows_itself_when_it_first_counts_is_believed(tmp_path: Path) -> None:
