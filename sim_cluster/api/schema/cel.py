@@ -5,7 +5,6 @@ Each place of a schema that has rules is compiled once. Messages are those of th
 """
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +22,7 @@ _REASONS = {
     "FieldValueDuplicate": "Duplicate value",
 }
 _OLD = re.compile(r"\boldSelf\b")
+_READS_OLD = re.compile(r"\b(oldSelf|hasOldSelf)\b")
 
 
 class CompileError(Exception):
@@ -40,14 +40,28 @@ def _compiled(expression: str) -> Any:
 class Rule:
     """One rule of one place."""
 
-    __slots__ = ("_field", "_message", "_program", "_reason", "_rule", "_said", "is_optional")
+    __slots__ = (
+        "_field",
+        "_message",
+        "_program",
+        "_reason",
+        "_rule",
+        "_said",
+        "is_optional",
+        "needs_old",
+        "reads_old",
+    )
 
     def __init__(self, raw: Json) -> None:
         self._rule: str = raw["rule"]
         self.is_optional = bool(raw.get("optionalOldSelf"))
+        self.needs_old = bool(_OLD.search(self._rule))
+        """Whether it compares with the state before, and so says nothing of a new object."""
         self._program = _compiled(self._text_of(self._rule))
         expression = raw.get("messageExpression")
         self._message = _compiled(self._text_of(expression)) if expression else None
+        texts = (self._text_of(self._rule), self._text_of(expression or ""))
+        self.reads_old = any(map(_READS_OLD.search, texts))  # the program or the message does
         self._said: str = (raw.get("message") or "").strip()
         self._reason: str = raw.get("reason") or "FieldValueInvalid"
         self._field: str = raw.get("fieldPath") or ""
@@ -58,11 +72,6 @@ class Rule:
             return expression.strip()
         optional = "(hasOldSelf ? optional.of(oldSelf) : optional.none())"
         return _OLD.sub(optional, expression.strip())
-
-    @property
-    def needs_old(self) -> bool:
-        """Whether it compares with the state before."""
-        return bool(_OLD.search(self._rule))
 
     def error(self, path: str, value: Any, variables: Json) -> Json | None:
         """The field error when the rule does not hold."""
@@ -125,6 +134,7 @@ _RESERVED = frozenset(
 )  # fmt: skip
 
 
+@lru_cache(maxsize=4096)
 def escape_name(name: str) -> str:
     """A property name as rules must write it."""
     if name in _RESERVED:
@@ -173,26 +183,19 @@ def _rules_of(node: Node) -> tuple[Rule, ...]:
     return tuple(Rule(raw) for raw in node.schema.get("x-kubernetes-validations") or ())
 
 
+@lru_cache(maxsize=4096)
 def has_rules(node: Node) -> bool:
     """Whether any place at or below a node has rules."""
-    return any(True for _ in _places_with_rules(node, 0))
+    if node.ref:
+        return False
+    return bool(node.schema.get("x-kubernetes-validations")) or any(map(has_rules, node.children()))
 
 
-def _places_with_rules(node: Node, depth: int) -> Iterator[Node]:
-    if node.ref or depth > 40:
-        return
-    if node.schema.get("x-kubernetes-validations"):
-        yield node
-    children = [node.member(name) for name in node.property_names]
-    for child in [*children, node.items, node.values]:
-        if child is not None:
-            yield from _places_with_rules(child, depth + 1)
-
-
-def compile_all(node: Node) -> None:
-    """Compile every rule below a node; raises CompileError."""
-    for place in _places_with_rules(node, 0):
-        _rules_of(place)
+@lru_cache(maxsize=4096)
+def _ruled_properties(node: Node) -> dict[str, Node]:
+    """The properties with rules, of their own or further below."""
+    named = ((name, node.member(name)) for name in node.property_names)
+    return {name: child for name, child in named if child is not None and has_rules(child)}
 
 
 def evaluate(obj: Any, node: Node, old: Any = None, path: str = "") -> list[Json]:
@@ -203,12 +206,13 @@ def evaluate(obj: Any, node: Node, old: Any = None, path: str = "") -> list[Json
 
 
 def _evaluate_place(value: Any, node: Node, old: Any, path: str, errors: list[Json]) -> None:
-    if value is None or node.ref:
+    if value is None or not has_rules(node):
         return
     errors += _broken_rules(value, node, old, path)
     if isinstance(value, dict):
+        ruled = _ruled_properties(node)
         for key, member in value.items():
-            child = node.member(key)
+            child = ruled.get(key) if key in node.property_names else node.values
             if child is not None:
                 before = old.get(key) if isinstance(old, dict) else None
                 where = f"{path}.{key}" if path else key
@@ -224,8 +228,10 @@ def _broken_rules(value: Any, node: Node, old: Any, path: str) -> list[Json]:
     rules = _rules_of(node)
     if not rules:
         return []
-    variables: Json = {"self": escaped(value, node), "hasOldSelf": old is not None}
-    variables["oldSelf"] = escaped(old, node) if old is not None else None
+    variables: Json = {"self": escaped(value, node)}
+    if any(rule.reads_old for rule in rules):
+        variables["hasOldSelf"] = old is not None
+        variables["oldSelf"] = escaped(old, node) if old is not None else None
     errors = [
         rule.error(path, value, variables)
         for rule in rules

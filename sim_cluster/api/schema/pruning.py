@@ -31,7 +31,10 @@ def _prune_object(value: Json, node: Node, path: str, unknown: list[str]) -> Non
     names = node.property_names
     if not names and not node.is_map and node.kind != "object":
         return
-    for key in list(value):
+    for key, member in list(value.items()):
+        is_deep = isinstance(member, (dict, list))
+        if key in names and not is_deep:
+            continue
         child = node.member(key)
         if child is None and node.is_embedded and key in TYPE_META:
             continue
@@ -40,19 +43,24 @@ def _prune_object(value: Json, node: Node, path: str, unknown: list[str]) -> Non
                 continue
             unknown.append(f"{path}.{key}" if path else key)
             del value[key]
-        elif isinstance(value[key], (dict, list)):
-            _prune(value[key], child, f"{path}.{key}" if path else key, unknown)
+        elif is_deep:
+            _prune(member, child, f"{path}.{key}" if path else key, unknown)
 
 
 def drop_nulls(value: Any, node: Node) -> None:
     """Remove nulls that the schema does not allow: they count as absent, and are defaulted."""
     if isinstance(value, dict):
         for key in list(value):
+            member = value[key]
+            if member is not None and not isinstance(member, (dict, list)):
+                continue
             child = node.member(key)
-            if value[key] is None and child is not None and not child.is_nullable:
+            if child is None:
+                continue
+            if member is not None:
+                drop_nulls(member, child)
+            elif not child.is_nullable:
                 del value[key]
-            elif child is not None and isinstance(value[key], (dict, list)):
-                drop_nulls(value[key], child)
     elif isinstance(value, list) and node.items is not None:
         for item in value:
             drop_nulls(item, node.items)

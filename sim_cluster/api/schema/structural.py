@@ -5,7 +5,7 @@ One `Node` describes one place in an object, whether the schema came from a CRD 
 full) or from the built-in kinds (with references, which are followed when first needed).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -42,15 +42,19 @@ class Node:
 
     __slots__ = (
         "_items",
-        "_properties",
-        "_source",
+        "_nodes",
+        "_raw_items",
+        "_raw_values",
         "_values",
         "default",
         "has_default",
+        "is_atomic",
         "is_embedded",
         "is_free",
         "is_int_or_string",
+        "is_map",
         "is_nullable",
+        "is_restricted",
         "keeps_unknown",
         "kind",
         "list_keys",
@@ -58,6 +62,7 @@ class Node:
         "map_type",
         "patch_key",
         "patch_strategy",
+        "property_names",
         "ref",
         "schema",
     )
@@ -80,63 +85,64 @@ class Node:
         self.is_int_or_string = bool(target.get("x-kubernetes-int-or-string"))
         self.keeps_unknown = bool(target.get("x-kubernetes-preserve-unknown-fields"))
         self.kind: str = target.get("type", "")
-        self._source = target
-        self._properties: dict[str, Node] = {}
-        self._items: Node | None = None
-        self._values: Node | None = None
+        self.property_names: Mapping[str, Any] = target.get("properties") or {}
+        """Declared properties by name (as raw schemas)."""
+        self.is_restricted = not _SAYS_NOTHING.issuperset(target)
+        """Whether the schema says more of a value than its type."""
         self.is_free = self.ref in _FREE_FORM or (
             self.kind in {"object", ""}
-            and _SAYS_NOTHING.issuperset(target)
+            and not self.is_restricted
             and (self.keeps_unknown or self.kind == "" or bool(self.ref))
         )
+        self._read_children(target)
+        self.is_atomic = self._is_one_value()
 
-    @property
-    def property_names(self) -> Mapping[str, Any]:
-        """Declared properties by name (as raw schemas)."""
-        found: Mapping[str, Any] = self._source.get("properties") or {}
-        return found
+    def _read_children(self, target: Json) -> None:
+        """Note the raw schemas below; they become nodes when first needed."""
+        values, items = target.get("additionalProperties"), target.get("items")
+        self._raw_values: Json | None = values if isinstance(values, dict) else None
+        self._raw_items: Json | None = items if isinstance(items, dict) else None
+        self._nodes: dict[str, Node] = {}
+        self._values: Node | None = None
+        self._items: Node | None = None
+        self.is_map = not self.property_names and self._raw_values is not None
+        """Whether keys are free and values share one schema."""
+
+    def _is_one_value(self) -> bool:
+        """Whether apply treats the place as one value: owned, and replaced, as a whole."""
+        if self.kind == "array":
+            return self.list_type not in {"map", "set"}
+        return self.map_type == "atomic" or (self.is_free and not self.keeps_unknown)
 
     def member(self, name: str) -> "Node | None":
         """The node of a declared property, or of any value of a map."""
-        node = self._properties.get(name)
+        node = self._nodes.get(name)
         if node is None:
             raw = self.property_names.get(name)
             if raw is None:
                 return self.values
-            node = self._properties[name] = _shared(raw) if "$ref" in raw else Node(raw)
+            node = self._nodes[name] = _shared(raw) if "$ref" in raw else Node(raw)
         return node
 
     @property
     def values(self) -> "Node | None":
         """The node of the values of a map; None when it is not a map."""
-        if self._values is None:
-            raw = self._source.get("additionalProperties")
-            if isinstance(raw, dict):
-                self._values = Node(raw)
+        if self._values is None and self._raw_values is not None:
+            self._values = Node(self._raw_values)
         return self._values
 
     @property
     def items(self) -> "Node | None":
         """The node of the items of a list."""
-        if self._items is None:
-            raw = self._source.get("items")
-            if isinstance(raw, dict):
-                self._items = _shared(raw) if "$ref" in raw else Node(raw)
+        if self._items is None and self._raw_items is not None:
+            raw = self._raw_items
+            self._items = _shared(raw) if "$ref" in raw else Node(raw)
         return self._items
 
-    @property
-    def is_map(self) -> bool:
-        """Whether keys are free and values share one schema."""
-        return not self.property_names and isinstance(
-            self._source.get("additionalProperties"), dict
-        )
-
-    @property
-    def is_atomic(self) -> bool:
-        """Whether apply treats the place as one value: owned, and replaced, as a whole."""
-        if self.kind == "array":
-            return self.list_type not in {"map", "set"}
-        return self.map_type == "atomic" or (self.is_free and not self.keeps_unknown)
+    def children(self) -> Iterator["Node"]:
+        """All nodes right below."""
+        found = (*map(self.member, self.property_names), self.items, self.values)
+        return (node for node in found if node is not None)
 
 
 _NODES: dict[str, Node] = {}

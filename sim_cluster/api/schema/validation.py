@@ -68,6 +68,11 @@ def _validate(value: Any, node: Node, path: str, errors: list[Json]) -> None:
     elif node.kind and not _has_type(value, node.kind):
         errors.append(_wrong_type(value, node.kind, path))
         return
+    if node.is_restricted:
+        _validate_keywords(value, node, path, errors)
+
+
+def _validate_keywords(value: Any, node: Node, path: str, errors: list[Json]) -> None:
     _validate_enum(value, node.schema, path, errors)
     _junctors(value, node.schema, path, errors)
     if isinstance(value, str):
@@ -212,8 +217,10 @@ def list_errors(value: Any, node: Node, path: str = "") -> list[Json]:
                 errors += list_errors(item, node.items, f"{path}[{index}]")
     elif isinstance(value, dict):
         for name, member in value.items():
+            if not isinstance(member, (dict, list)):
+                continue
             child = node.member(name)
-            if child is not None and isinstance(member, (dict, list)) and child.ref == "":
+            if child is not None and child.ref == "":
                 errors += list_errors(member, child, f"{path}.{name}" if path else name)
     return errors
 
