@@ -1,9 +1,11 @@
 """What the server itself writes into every object: names, identity, time, generation."""
 
+import math
 import random
 import re
 import time
 import uuid
+from functools import lru_cache
 
 from sim_cluster.api.calls import Call
 from sim_cluster.api.errors import Json, bad_request, cause, invalid
@@ -36,13 +38,24 @@ _PATH_NAMED = frozenset({"clusterroles", "clusterrolebindings", "roles", "rolebi
 
 def now_text(offset_s: float = 0.0) -> str:
     """The current time to the second, as the API writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + offset_s))
+    return _text_of(math.floor(time.time() + offset_s))
+
+
+@lru_cache(maxsize=64)
+def _text_of(second: int) -> str:
+    """A second of Unix time as the API writes it; thousands of writes share one."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
 
 
 def generated_name(prefix: str) -> str:
     """A name with a random suffix of five letters, cut to 63 characters."""
     suffix = "".join(_CHANCE.choices(_SUFFIX_LETTERS, k=5))
     return prefix[:58] + suffix
+
+
+def new_uid() -> str:
+    """A random identity; no secret, so the operating system is not asked for each."""
+    return str(uuid.UUID(int=_CHANCE.getrandbits(128), version=4))
 
 
 def name_errors(resource: Resource, name: str) -> list[Json]:
@@ -161,7 +174,7 @@ def prepare_new(call: Call, obj: Json) -> Json:
         "generation", "managedFields",
     ):  # fmt: skip
         metadata.pop(field, None)
-    metadata["uid"] = str(uuid.uuid4())
+    metadata["uid"] = new_uid()
     metadata["creationTimestamp"] = now_text()
     if resource.has_generation:
         metadata["generation"] = 1

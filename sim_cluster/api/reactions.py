@@ -62,11 +62,11 @@ class Reactions:
             registry.add(resource)
 
     def _finish_crd(self, resource: Resource, _obj: Json) -> None:
+        if len(self._writer.state.storage.collection(resource.storage_key)):
+            return
         name = f"{resource.plural}.{resource.group}"
         record = self._writer.state.storage.collection(CRD_KEY).get("", name)
-        if record is None or b'"deletionTimestamp"' not in record.body:
-            return
-        if not len(self._writer.state.storage.collection(resource.storage_key)):
+        if record is not None and b'"deletionTimestamp"' in record.body:
             self._drop_crd(name)
 
     def _drop_crd(self, name: str) -> None:

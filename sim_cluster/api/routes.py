@@ -1,6 +1,7 @@
 """URLs, taken apart."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 _WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -18,6 +19,7 @@ class Route:
     verb: str = ""
 
 
+@lru_cache(maxsize=1024)
 def parse(method: str, path: str, *, is_watch: bool) -> Route | None:
     """The route of a resource URL; None when it is not one."""
     parts = [part for part in path.split("/") if part]

@@ -150,7 +150,8 @@ class MemoryApi:
             attributes = Attributes(verb=request.method.lower(), path=path.rstrip("/") or "/")
             user = self._access.user_of(request.headers, attributes)
             return await self._answer_path(request, user)
-        user = self._access.user_of(request.headers, _attributes(route))
+        access = _attributes(route)
+        user = self._access.user_of(request.headers, access)
         resource = self.state.registry.find(route.group, route.version, route.plural)
         agent = request.headers.get("User-Agent", "")
         name = f"{route.plural}/{route.subresource}" if route.subresource else route.plural
@@ -158,7 +159,7 @@ class MemoryApi:
         fault = self.faults.strike(route.verb, name, user.name, route.namespace)
         if fault is not None:
             await self._suffer(fault)
-        self._authorizer.check(user, _attributes(route))
+        self._authorizer.check(user, access)
         if resource is None or (
             route.subresource and route.subresource not in resource.subresources
         ):

@@ -45,17 +45,18 @@ class Writer:
         judge(call, clean(call, obj, self.state.node(call.resource), duplicates))
         self._check_new_place(call, obj)
         objects.prepare_new(call, obj)
-        self._own_what_was_sent(call, obj)
-        completing.complete_new(self.state, call, obj)
-        if call.resource.custom is not None:
+        if call.resource.custom is None:
+            strategy.fill_in(call.resource, obj)
+            self._own_what_was_sent(call, obj)
+            completing.complete_new(self.state, call, obj)
+        else:
+            completing.complete_new(self.state, call, obj)
             self._own_what_was_sent(call, obj)
         return CREATED, self.store_new(call, obj)
 
     def _own_what_was_sent(self, call: Call, obj: Json) -> None:
         """Note the creator of the fields: with defaults, without what admission adds later."""
         resource = call.resource
-        if resource.custom is None:
-            strategy.fill_in(resource, obj)
         sent = {k: v for k, v in obj.items() if k != "status" or not resource.subresources}
         node, manager = self.state.node(resource), self._manager(call)
         managed_fields.record_update(sent, None, node, manager, objects.now_text())

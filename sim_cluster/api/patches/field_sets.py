@@ -95,8 +95,12 @@ def _collect_all(value: Any, node: Node | None, path: Field, found: set[Field]) 
         found.add(path)
     if isinstance(value, dict) and (node is None or not node.is_atomic):
         for key, member in value.items():
-            child = node.member(key) if node is not None else None
-            _collect_all(member, child, (*path, f"f:{key}"), found)
+            element = f"f:{key}"
+            if isinstance(member, (dict, list)) or element in _PRESENT_WHEN_EMPTY:
+                child = node.member(key) if node is not None else None
+                _collect_all(member, child, (*path, element), found)
+            else:
+                found.add((*path, element))
     elif isinstance(value, list) and node is not None and not node.is_atomic and node.items:
         if path[-1] == "f:containers":
             found.discard(path)
