@@ -1,15 +1,22 @@
 """Small parts of the memory API on their own."""
 
+import uuid
+
 import pytest
 
 from sim_cluster.api.builtin.ages import duration_text
+from sim_cluster.api.errors import Json
 from sim_cluster.api.json_path import values_at
+from sim_cluster.api.objects import new_uid
 from sim_cluster.api.patches import field_sets
 from sim_cluster.api.patches.merge_patch import apply_merge_patch
 from sim_cluster.api.routes import parse
+from sim_cluster.api.schema import cel
 from sim_cluster.api.schema.cel_library import environment
+from sim_cluster.api.schema.defaulting import apply_defaults
 from sim_cluster.api.schema.formats import format_error
 from sim_cluster.api.schema.pruning import duplicate_fields
+from sim_cluster.api.schema.structural import custom_node
 from sim_cluster.api.selectors import matches_labels
 
 
@@ -137,3 +144,52 @@ def test_urls_are_taken_apart(method: str, path: str, expected: tuple[str, ...])
     assert route is not None
     found = (route.group, route.plural, route.namespace, route.name, route.subresource, route.verb)
     assert found == expected
+
+
+def test_identities_are_random_and_unlike() -> None:
+    first, second = uuid.UUID(new_uid()), uuid.UUID(new_uid())
+
+    assert first != second
+    assert first.version == second.version == 4
+
+
+def _below(place: Json) -> Json:
+    """A schema with one place below a property, a list and a map each."""
+    return {
+        "type": "object",
+        "properties": {
+            "one": place,
+            "list": {"type": "array", "items": place},
+            "map": {"type": "object", "additionalProperties": place},
+            "plain": {"type": "object", "properties": {"x": {"type": "string"}}},
+        },
+    }
+
+
+def test_defaults_are_found_below_properties_lists_and_maps() -> None:
+    place: Json = {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}
+    obj: Json = {"one": {}, "list": [{}, {"n": 1}], "map": {"a": {}}, "plain": {}}
+
+    apply_defaults(obj, custom_node(_below(place)))
+
+    filled = {"one": {"n": 3}, "list": [{"n": 3}, {"n": 1}], "map": {"a": {"n": 3}}, "plain": {}}
+    assert obj == filled
+
+
+def test_rules_are_found_below_properties_lists_and_maps() -> None:
+    place: Json = {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 0"}]}
+    obj = {"one": 0, "list": [1, 0], "map": {"a": 0}, "plain": {"x": "y"}}
+
+    errors = cel.evaluate(obj, custom_node(_below(place)))
+
+    assert [error["field"] for error in errors] == ["one", "list[1]", "map[a]"]
+
+
+def test_a_message_may_read_the_state_before_when_its_rule_does_not() -> None:
+    rule = {"rule": "self > 0", "messageExpression": "'was ' + string(oldSelf)"}
+    number: Json = {"type": "integer", "x-kubernetes-validations": [rule]}
+    schema: Json = {"type": "object", "properties": {"n": number}}
+
+    (error,) = cel.evaluate({"n": 0}, custom_node(schema), {"n": 7})
+
+    assert error["message"].endswith("was 7")
