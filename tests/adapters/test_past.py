@@ -111,3 +111,16 @@ async def test_a_pod_is_as_old_as_its_series() -> None:
     assert found["chat-1"] == STEP_S
     assert found["chat-0"] is not None
     assert found["chat-0"] < 0.0
+
+
+async def test_a_pod_is_no_younger_after_a_gap() -> None:
+    asked = Asked(series={"chat-0": {0.0: "1", 2 * STEP_S: "1"}})
+    target = TargetReference(kind="StatefulSet", name="chat")
+    async with a_past(asked) as past:
+        pods = PastPods(past, Scope(namespaces=("default",)), target)
+        seen = []
+        for past.now_s in (0.0, STEP_S, 2 * STEP_S):
+            seen.append(await pods.read())
+
+    assert seen[1] == ()
+    assert seen[2] == seen[0]

@@ -108,7 +108,8 @@ class PastPods:
             f"max by ({by}) ({scope.selector(one.name, one.labels)})"
             for one in questions()[Quantity.RUNNING].candidates
         )
-        self._since_s: dict[str, float] | None = None
+        self._since_s: dict[str, float] = {}
+        """Also of those that show nothing now: after a gap in the past they are no newer."""
 
     async def read(self) -> tuple[Pod, ...]:
         """Pods that show running requests now; each is as old as its series."""
@@ -116,9 +117,9 @@ class PastPods:
         names = {row.labels.get(self._pod_label, "") for row in answer.rows}
         found = sorted(name for name in names if self._pattern.fullmatch(name))
         now_s, known = self._past.now_s, self._since_s
-        since_s = now_s - LONG_S if known is None else now_s  # the first ones were there before
-        self._since_s = {name: (known or {}).get(name, since_s) for name in found}
+        since_s = now_s if known else now_s - LONG_S  # the first ones were there before
+        for name in found:
+            known.setdefault(name, since_s)
         return tuple(
-            Pod(name=name, created_s=since_s, ready_since_s=since_s)
-            for name, since_s in self._since_s.items()
+            Pod(name=name, created_s=known[name], ready_since_s=known[name]) for name in found
         )
