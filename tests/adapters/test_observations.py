@@ -15,8 +15,8 @@ from fleetline.adapters.observations import (
     view_pods,
 )
 from fleetline.adapters.prometheus import Row, read_row
-from fleetline.adapters.queries import TAG, Scope
 from fleetline.adapters.readings import scrape_interval_s
+from fleetline.adapters.scope import TAG, Scope
 
 SCOPE = Scope(namespaces=("chat",))
 MODEL = ("chat", "llama", "")

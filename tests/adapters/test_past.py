@@ -10,7 +10,7 @@ from aiohttp import web
 
 from fleetline.adapters.past import STEPS_AT_ONCE, Past, PastPods
 from fleetline.adapters.prometheus import PrometheusError
-from fleetline.adapters.queries import Scope
+from fleetline.adapters.scope import Scope
 from fleetline.control.fleet import TargetReference
 
 STEP_S = 15.0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fleetline.adapters import queries
 from fleetline.adapters.engine_metrics import Quantity, questions
-from fleetline.adapters.queries import Scope, escaped
+from fleetline.adapters.scope import Scope, escaped
 from fleetline.adapters.standstill import standstill
 
 SCOPE = Scope(namespaces=("chat", "code"), window_s=60.0)

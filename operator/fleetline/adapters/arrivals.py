@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.observations import PodView, Rows, view_pods
-from fleetline.adapters.queries import MODEL_LABELS
+from fleetline.adapters.scope import MODEL_LABELS
 from fleetline.adapters.short_counters import ShortCounters
 from fleetline.control.ports import Reading, unknown
 

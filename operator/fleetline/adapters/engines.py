@@ -26,12 +26,12 @@ from fleetline.adapters.observations import (
 )
 from fleetline.adapters.pod_rows import GAUGES, Model, Place
 from fleetline.adapters.prometheus import Prometheus, Row, together
-from fleetline.adapters.queries import MODEL_LABELS, Scope
 from fleetline.adapters.readings import (
     Readings,
     pod_mean,
     pod_sum,
 )
+from fleetline.adapters.scope import Scope, model_labels_of
 from fleetline.adapters.seldom import Seldom
 from fleetline.adapters.standstill import Standstill, standstill
 from fleetline.control.fleet import Fleet
@@ -151,15 +151,10 @@ class EngineMetrics:
         return {name for one in fleets for name in self._young(self._pods_of(one), window_s)}
 
     def _scope(self, fleets: Sequence[Fleet]) -> Scope:
-        own = {
-            label
-            for one in self._objects.values()
-            if (label := one.metrics.model_label) is not None
-        }
         namespace_label, pod_label = self._labels
         return Scope(
             namespaces=tuple(sorted({fleet.namespace for fleet in fleets})),
-            model_labels=tuple(dict.fromkeys((*MODEL_LABELS, *sorted(own)))),
+            model_labels=model_labels_of(self._objects.values()),
             window_s=self._seldom.window_s,
             namespace_label=namespace_label,
             pod_label=pod_label,

@@ -12,7 +12,7 @@ import numpy as np
 from fleetline.adapters.engine_metrics import Quantity, questions
 from fleetline.adapters.pod_rows import Model, Place, PodRows
 from fleetline.adapters.prometheus import Row
-from fleetline.adapters.queries import TAG, Scope
+from fleetline.adapters.scope import TAG, Scope
 from fleetline.control.ports import Reading, unknown
 from fleetline.model.workload import TokenLengths
 

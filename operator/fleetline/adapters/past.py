@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from fleetline.adapters.engine_metrics import Quantity, questions
 from fleetline.adapters.prometheus import Answer, Prometheus, Row, Span
-from fleetline.adapters.queries import Scope
 from fleetline.adapters.sample_stream import LARGEST, Take
+from fleetline.adapters.scope import Scope
 from fleetline.control.fleet import TargetReference
 from fleetline.control.ports import Pod
 from fleetline.errors import ObservationError

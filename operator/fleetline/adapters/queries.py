@@ -7,10 +7,10 @@ differ only in labels that no engine sets, fall together in the inner `max`. Rat
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from fleetline.adapters.engine_metrics import Candidate, Kind, Quantity, Question, questions
+from fleetline.adapters.scope import TAG, Scope, escaped, of_pods
 
 IDENTITY: Final = (
     *("engine", "engine_type", "dp_rank", "finished_reason", "is_streaming", "err"),
@@ -18,68 +18,14 @@ IDENTITY: Final = (
 )
 """Labels that engines set to tell their own series apart; these are summed over."""
 
-MODEL_LABELS: Final = ("model_name", "model")
-TAG: Final = "fleetline_source"
-"""Label that says which question and metric a row answers; added in the query."""
-
 SHORT_PART: Final = "short"
 """How the tag ends of a counter that covers a part of the window only."""
-
-MOST_NAMESPACES: Final = 200
-"""Beyond this many the matcher would be longer than what it saves."""
-
-MOST_PODS: Final = 500
-"""The same for pods."""
 
 GATEWAY_PAST_S: Final = 1800.0
 WHOLE: Final = 0.7
 """Share of a window's scrapes with which its rates are whole: one of four may be lost."""
 
 LENGTHS_WINDOW_S: Final = 1800.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """What all queries of a turn share."""
-
-    namespaces: tuple[str, ...]
-    model_labels: tuple[str, ...] = MODEL_LABELS
-    window_s: float = 60.0
-    namespace_label: str = "namespace"
-    pod_label: str = "pod"
-
-    @property
-    def by_pod(self) -> str:
-        """Labels of a row about one pod."""
-        return ", ".join((self.namespace_label, self.pod_label, *self.model_labels))
-
-    @property
-    def by_model(self) -> str:
-        """Labels of a row about all pods of one model in one namespace."""
-        return ", ".join((self.namespace_label, *self.model_labels))
-
-    def selector(self, name: str, labels: Mapping[str, str] | None = None) -> str:
-        """Return `name{...}` restricted to the fleets' namespaces."""
-        matchers = [f'{key}="{escaped(value)}"' for key, value in (labels or {}).items()]
-        if 0 < len(self.namespaces) <= MOST_NAMESPACES:
-            names = "|".join(re.escape(name) for name in self.namespaces)
-            matchers.append(f'{self.namespace_label}=~"{escaped(names)}"')
-        else:
-            matchers.append(f'{self.namespace_label}!=""')
-        return f"{name}{{{', '.join(matchers)}}}"
-
-
-def escaped(value: str) -> str:
-    """Escape a label value for a double-quoted PromQL string."""
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def of_pods(scope: Scope, selector: str, pods: Collection[str] | None) -> str:
-    """Narrow a selector to some pods, unless they are too many to be named."""
-    if pods is None or len(pods) > MOST_PODS:
-        return selector
-    names = escaped("|".join(re.escape(pod) for pod in sorted(pods)))
-    return f'{selector.removesuffix("}")}, {scope.pod_label}=~"{names}"}}'
 
 
 def existing_names(scope: Scope) -> str:

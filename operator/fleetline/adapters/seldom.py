@@ -11,8 +11,8 @@ from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.observations import Rows
 from fleetline.adapters.pod_rows import GAUGES
 from fleetline.adapters.prometheus import Answer, Prometheus, PrometheusError
-from fleetline.adapters.queries import Scope
 from fleetline.adapters.readings import scrape_interval_s as interval_of
+from fleetline.adapters.scope import Scope
 
 NAMES_PERIOD_S: Final = 60.0
 """While something is missing: an engine may be about to show itself. [s]"""

@@ -18,7 +18,7 @@ from typing import Final
 from fleetline.adapters.engine_metrics import Quantity, questions
 from fleetline.adapters.pod_rows import Place, PodRows
 from fleetline.adapters.prometheus import Row
-from fleetline.adapters.queries import TAG, Scope, of_pods
+from fleetline.adapters.scope import TAG, Scope, of_pods
 from fleetline.control.evidence import STALE_S
 
 STEPWISE: Final = (

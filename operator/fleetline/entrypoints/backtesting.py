@@ -15,8 +15,8 @@ from fleetline.adapters.kubernetes import KubernetesCluster
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.past import Past, PastPods
 from fleetline.adapters.prometheus import PrometheusError
-from fleetline.adapters.queries import Scope
 from fleetline.adapters.remembering import remembered
+from fleetline.adapters.scope import Scope
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.control.ports import Observations, Pod
 from fleetline.entrypoints import live

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from fleetline.adapters import queries
+from fleetline.adapters.arrivals import gateway_label
 from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.engines import LATENCIES, Evidence
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.prometheus import PrometheusError
-from fleetline.adapters.queries import MODEL_LABELS
 from fleetline.adapters.readings import scrape_interval_s
 from fleetline.control.evidence import MOST_SKEW_S, Gap
 from fleetline.control.ports import Observations, Pod
@@ -136,7 +136,7 @@ async def _gateway(sight: Sight, one: FleetObject) -> list[Finding]:
     counter = metrics.arrivals_counter
     if counter is None:
         return []
-    label = metrics.arrivals_label or metrics.model_label or MODEL_LABELS[0]
+    label = gateway_label(one)
     name = metrics.arrivals_name or metrics.model_name or ""
     rows = (await sight.prometheus.query(queries.gateway_rates(scope, [(counter, label)]))).rows
     there = sorted({row.labels.get(label, "") for row in rows})

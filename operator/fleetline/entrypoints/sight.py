@@ -9,7 +9,7 @@ from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.engines import EngineMetrics, Evidence
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.prometheus import Prometheus
-from fleetline.adapters.queries import Scope
+from fleetline.adapters.scope import Scope
 from fleetline.control.ports import Observations, Pod
 from fleetline.entrypoints.findings import Finding, failed
 

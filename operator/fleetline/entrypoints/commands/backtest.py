@@ -9,7 +9,7 @@ import typer
 
 from fleetline.adapters.durations import parse_duration_s
 from fleetline.adapters.past import Past
-from fleetline.adapters.queries import Scope
+from fleetline.adapters.scope import Scope
 from fleetline.entrypoints import backtesting, live, options, tables
 from fleetline.entrypoints.backtest_page import page
 from fleetline.entrypoints.commands.run import (

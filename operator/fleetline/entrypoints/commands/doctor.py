@@ -13,7 +13,7 @@ from fleetline.adapters.engines import EngineMetrics
 from fleetline.adapters.kubernetes import KubernetesCluster
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.prometheus import Prometheus, PrometheusError
-from fleetline.adapters.queries import MODEL_LABELS, Scope
+from fleetline.adapters.scope import Scope, model_labels_of
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.control.turn import PERIOD_S
 from fleetline.entrypoints import checks_prometheus, live, tables
@@ -184,10 +184,9 @@ async def _look(
     cluster: KubernetesCluster,
     objects: Sequence[FleetObject],
 ) -> list[Finding]:
-    own = {one.metrics.model_label for one in objects if one.metrics.model_label is not None}
     scope = Scope(
         namespaces=tuple(sorted({one.fleet.namespace for one in objects})),
-        model_labels=tuple(dict.fromkeys((*MODEL_LABELS, *sorted(own)))),
+        model_labels=model_labels_of(objects),
         namespace_label=question.namespace_label,
         pod_label=question.pod_label,
     )
