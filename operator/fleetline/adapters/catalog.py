@@ -4,9 +4,7 @@ The catalogue: accelerators, models and prices by name, read from `fleetline/cat
 All units of those files are converted here, and nowhere else, to SI base units.
 """
 
-import difflib
 import functools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -14,6 +12,7 @@ from typing import Any, Final, Self
 
 import yaml
 
+from fleetline.adapters.spelling import format_of, plain, shapes_of, unknown
 from fleetline.errors import ManifestError
 from fleetline.model.architecture import Architecture
 from fleetline.model.hardware import Accelerator, Efficiency, Precision
@@ -21,55 +20,6 @@ from fleetline.model.hardware import Accelerator, Efficiency, Precision
 GIGA: Final = 1e9
 TERA: Final = 1e12
 MICRO: Final = 1e-6
-
-FORMAT_WORDS: Final = {
-    "fp8": Precision.FP8,
-    "w8a8": Precision.INT8,
-    "int8": Precision.INT8,
-    "nvfp4": Precision.FP4,
-    "mxfp4": Precision.FP4,
-    "fp4": Precision.FP4,
-    "awq": Precision.INT4,
-    "gptq": Precision.INT4,
-    "int4": Precision.INT4,
-    "w4a16": Precision.INT4,
-}
-"""Words in a model's name that tell the format of its weights."""
-
-VARIANT_WORDS: Final = {
-    *FORMAT_WORDS,
-    *("instruct", "hf", "it", "chat", "base", "dynamic", "quantized", "preview", "bnb", "4bit"),
-    *("meta", "dynamo", "turbo", "hq", "original", "2501", "2407", "2507", "0528", "thinking"),
-}
-"""Words in a model's name that do not change its shape."""
-
-ALIASES: Final = {
-    "llama-3-8b": "llama-3.1-8b",
-    "llama-3-70b": "llama-3.1-70b",
-    "llama-3.3-70b": "llama-3.1-70b",
-    "llama-3-405b": "llama-3.1-405b",
-    "llama-7b": "llama-2-7b",
-    "llama-13b": "llama-2-13b",
-    "llama-70b": "llama-2-70b",
-    "llama2-7b": "llama-2-7b",
-    "llama2-13b": "llama-2-13b",
-    "llama2-70b": "llama-2-70b",
-    "llama3-8b": "llama-3.1-8b",
-    "llama3-70b": "llama-3.1-70b",
-    "codellama-7b": "llama-2-7b",
-    "codellama-13b": "llama-2-13b",
-    "qwen2-0.5b": "qwen2.5-0.5b",
-    "qwen2-7b": "qwen2.5-7b",
-    "qwen2-72b": "qwen2.5-72b",
-    "deepseek-v3": "deepseek-r1",
-    "deepseek-v3.1": "deepseek-r1",
-    "llama-4-scout-17b-16e": "llama-4-scout",
-    "llama-4-maverick-17b-128e": "llama-4-maverick",
-    "mistral-small": "mistral-small-24b",
-    "kimi-k2": "kimi-k2.5",
-    "minimax-m2": "minimax-m2.5",
-}
-"""Other names of the same shape: later releases of one architecture, and old spellings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +68,11 @@ class Catalog:
 
     def accelerator_key(self, name: str) -> str:
         """Catalogue key of an accelerator's name; ManifestError if there is none."""
-        wanted = _plain(name)
+        wanted = plain(name)
         for key in self.accelerators:
-            if _plain(key) == wanted:
+            if plain(key) == wanted:
                 return key
-        raise ManifestError(_unknown("accelerator", name, self.accelerators))
+        raise ManifestError(unknown("accelerator", name, self.accelerators))
 
     def model_key(self, name: str) -> str:
         """Catalogue key of a model's name; ManifestError if there is none."""
@@ -131,11 +81,10 @@ class Catalog:
         published = name.lower()
         if published in self.hugging_face_names:
             return self.hugging_face_names[published]
-        shape = _shape_of(name)
-        for key in (shape, ALIASES.get(shape, "")):
+        for key in shapes_of(name):
             if key in self.models:
                 return key
-        raise ManifestError(_unknown("model", name, self.models))
+        raise ManifestError(unknown("model", name, self.models))
 
     def architecture(self, name: str) -> Architecture:
         """
@@ -150,9 +99,7 @@ class Catalog:
 
     def weight_precision(self, name: str) -> Precision:
         """Format of the weights: as the name says (`...-FP8`), else as the model is published."""
-        words = re.split(r"[-_ /]", name.lower())
-        named = next((FORMAT_WORDS[word] for word in words if word in FORMAT_WORDS), None)
-        return named or self.models[self.model_key(name)].weight_precision
+        return format_of(name) or self.models[self.model_key(name)].weight_precision
 
     def price_usd_per_hour(self, accelerator_name: str) -> float | None:
         """Price of one accelerator for an hour; None if no price is known. [USD/h]"""
@@ -273,28 +220,3 @@ def _model(key: str, raw: Mapping[str, Any]) -> CatalogModel:
     return CatalogModel(
         architecture=architecture, weight_precision=Precision(raw["weight_precision"])
     )
-
-
-@functools.lru_cache(maxsize=4096)
-def _plain(name: str) -> str:
-    """Letters and digits only, lower case, without a remark in parentheses."""
-    return re.sub(r"[^a-z0-9]", "", re.sub(r"\(.*?\)", "", name).lower())
-
-
-def _shape_of(name: str) -> str:
-    """Reduce `meta-llama/Meta-Llama-3.1-8B-Instruct-FP8` to `llama-3.1-8b`."""
-    last = re.sub(r"\(.*?\)", "", name).strip().lower().rsplit("/", 1)[-1]
-    words = [word for word in re.split(r"[-_ :]+", last) if word]
-    kept = [
-        word for word in words if word not in VARIANT_WORDS and not re.fullmatch(r"v0\.\d+", word)
-    ]
-    return "-".join(kept)
-
-
-def _unknown(what: str, name: str, known: Mapping[str, object]) -> str:
-    near = difflib.get_close_matches(name.lower(), [key.lower() for key in known], n=3, cutoff=0.5)
-    keys = {key.lower(): key for key in known}
-    hint = (
-        f"the closest are {', '.join(keys[key] for key in near)}" if near else "see the catalogue"
-    )
-    return f"{what} must be a name in the catalogue ({hint}), got {name!r}"

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 import yaml
+
+from fleetline.model.objective import Metric
 
 
 class Quantity(StrEnum):
@@ -28,6 +30,15 @@ class Quantity(StrEnum):
     INTER_TOKEN_LATENCY = "interTokenLatency"  # noqa: S105
     TIME_PER_OUTPUT_TOKEN = "timePerOutputToken"  # noqa: S105
     END_TO_END = "endToEnd"
+
+
+LATENCIES: Final = {
+    Metric.TIME_TO_FIRST_TOKEN: Quantity.TIME_TO_FIRST_TOKEN,
+    Metric.TIME_PER_OUTPUT_TOKEN: Quantity.TIME_PER_OUTPUT_TOKEN,
+    Metric.INTER_TOKEN_LATENCY: Quantity.INTER_TOKEN_LATENCY,
+    Metric.END_TO_END: Quantity.END_TO_END,
+}
+"""What measures an objective."""
 
 
 class Kind(StrEnum):

@@ -6,49 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetline.adapters import queries
-from fleetline.adapters.arrivals import (
-    COMPLETED,
-    GROWTH,
-    SHORT,
-    YOUNG,
-    Arrivals,
-    Inside,
-    gateway_label,
-)
-from fleetline.adapters.engine_metrics import Quantity
+from fleetline.adapters.arrivals import Arrivals, Inside, gateway_label
+from fleetline.adapters.asking import Inquiry
+from fleetline.adapters.engine_metrics import LATENCIES, Quantity
 from fleetline.adapters.manifest import FleetObject
-from fleetline.adapters.observations import (
-    Rows,
-    length_distribution,
-    percentile,
-    view_pods,
-)
+from fleetline.adapters.observations import Rows, length_distribution, view_pods
 from fleetline.adapters.pod_rows import GAUGES, Model, Place
-from fleetline.adapters.prometheus import Prometheus, Row, together
-from fleetline.adapters.readings import (
-    Readings,
-    pod_mean,
-    pod_sum,
-)
+from fleetline.adapters.prometheus import Prometheus
+from fleetline.adapters.readings import Readings, pod_mean, pod_sum
 from fleetline.adapters.scope import Scope, model_labels_of
 from fleetline.adapters.seldom import Seldom
-from fleetline.adapters.standstill import Standstill, standstill
+from fleetline.adapters.standstill import Standstill
 from fleetline.control.fleet import Fleet
 from fleetline.control.ports import Observations, Pod
-from fleetline.model.objective import Metric
 
 YOUNG_WINDOWS: Final = 1.5
 LENGTHS: Final = "lengths/"
 AT_ONCE: Final = 25
 """Fleets that are put together before others get a turn of the event loop."""
-
-LATENCIES: Final = {
-    Metric.TIME_TO_FIRST_TOKEN: Quantity.TIME_TO_FIRST_TOKEN,
-    Metric.TIME_PER_OUTPUT_TOKEN: Quantity.TIME_PER_OUTPUT_TOKEN,
-    Metric.INTER_TOKEN_LATENCY: Quantity.INTER_TOKEN_LATENCY,
-    Metric.END_TO_END: Quantity.END_TO_END,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,56 +136,31 @@ class EngineMetrics:
         )
 
     async def _read(self, scope: Scope, fleets: Sequence[Fleet]) -> tuple[Rows, tuple[str, ...]]:
-        """Ask everything at once; a question without series is not sent."""
-        names = self._seldom.names
-        wanted = {LATENCIES[one.metric] for fleet in fleets for one in fleet.objectives}
-        gateways = [
-            (one.metrics.arrivals_counter, gateway_label(one))
-            for one in self._objects.values()
-            if one.metrics.arrivals_counter is not None
-        ]
+        """Ask everything, and note what later turns are to know."""
         rows = Rows(places=self._places(fleets))
-        young = self._all_young(fleets, scope.window_s)
-
-        async def ask(promql: str, add: Callable[[Sequence[Row]], None]) -> tuple[str, ...]:
-            """Index an answer as soon as it is there, so that not all are held at once."""
-            if not promql:
-                return ()
-            return await self._prometheus.feed(promql, add)
-
-        def pods(prefix: str) -> Callable[[Sequence[Row]], None]:
-            return lambda found: rows.add_pods(found, prefix, scope)
-
-        def completions(found: Sequence[Row]) -> None:
-            """Keep apart what covers a part of the window only."""
-            for prefix, is_short in ((COMPLETED, False), (SHORT, True)):
-                of_kind = (row for row in found if queries.is_short(row.labels) is is_short)
-                rows.add_pods(of_kind, prefix, scope)
-
-        warnings = await together(
-            ask(queries.pod_gauges(scope, names), pods(GAUGES)),
-            ask(queries.pod_completions(scope, names, self._seldom.interval_s), completions),
-            ask(queries.pod_growth(scope, names), pods(GROWTH)),
-            ask(queries.young_completions(scope, names, young), pods(YOUNG)),
-            ask(queries.model_means(scope, names), lambda found: rows.add_models(found, scope)),
-            ask(
-                queries.model_buckets(scope, names, sorted(wanted)),
-                lambda found: rows.add_buckets(found, scope),
-            ),
-            ask(
-                queries.gateway_rates(scope, gateways),
-                lambda found: rows.add_gateways(found, scope),
-            ),
-            ask(
-                standstill(scope, names, self._standstill.suspects),
-                lambda found: self._standstill.note(found, scope, now_s=self._clock()),
-            ),
+        inquiry = Inquiry(
+            scope=scope,
+            names=self._seldom.names,
+            interval_s=self._seldom.interval_s,
+            latencies={LATENCIES[one.metric] for fleet in fleets for one in fleet.objectives},
+            gateways=[
+                (one.metrics.arrivals_counter, gateway_label(one))
+                for one in self._objects.values()
+                if one.metrics.arrivals_counter is not None
+            ],
+            young=self._all_young(fleets, scope.window_s),
+            suspects=self._standstill.suspects,
+        )
+        warnings = await inquiry.ask(
+            self._prometheus,
+            rows,
+            lambda found: self._standstill.note(found, scope, now_s=self._clock()),
         )
         self._standstill.compare(rows.by_pod.get(GAUGES))
         self._arrivals.note(rows, window_s=scope.window_s, now_s=self._clock())
         lengths = await self._seldom.lengths(scope)
         rows.add_buckets(lengths.rows, scope, LENGTHS)
-        return rows, tuple(text for texts in warnings for text in texts)
+        return rows, warnings
 
     def _shared_models(self, rows: Rows, fleets: Sequence[Fleet]) -> frozenset[Model]:
         """Models that several fleets of a namespace serve: their latencies cannot be told apart."""
@@ -267,15 +217,7 @@ class EngineMetrics:
             inter_token_latency_s=reading.mean_s(Quantity.INTER_TOKEN_LATENCY),
             end_to_end_s=reading.mean_s(Quantity.END_TO_END),
             latency_percentiles_s={
-                str(objective): percentile(
-                    rows,
-                    apart,
-                    LATENCIES[objective.metric],
-                    percentile=objective.percentile,
-                    target_s=objective.target_s,
-                    window_s=scope.window_s,
-                )
-                for objective in fleet.objectives
+                str(objective): reading.percentile_s(objective) for objective in fleet.objectives
             },
             preemption_rate_per_s=reading.rate(Quantity.PREEMPTIONS),
             sample_age_s=reading.age_s(),

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from fleetline.adapters.engine_metrics import Quantity
-from fleetline.adapters.observations import PodView, Rows, model_mean, model_sum
+from fleetline.adapters.engine_metrics import LATENCIES, Quantity
+from fleetline.adapters.observations import PodView, Rows, model_mean, model_sum, percentile
 from fleetline.adapters.pod_rows import Model
 from fleetline.control.ports import Reading, unknown
+from fleetline.model.objective import Objective
 
 LEAST_REQUESTS: Final = 5.0
 """Means over fewer requests in a window say nothing."""
@@ -32,6 +33,17 @@ class Readings:
         if not self.apart:
             return unknown("no series, or another fleet serves the same model here")
         return self._mean(quantity, self.apart)
+
+    def percentile_s(self, objective: Objective) -> Reading:
+        """Measured percentile of an objective's latency. [s]"""
+        return percentile(
+            self.rows,
+            self.apart,
+            LATENCIES[objective.metric],
+            percentile=objective.percentile,
+            target_s=objective.target_s,
+            window_s=self.window_s,
+        )
 
     def prompt_length(self) -> Reading:
         """Mean prompt of requests, from the histogram or else from the counter. [tokens]"""

@@ -5,8 +5,8 @@ from typing import Final
 
 from fleetline.adapters import queries
 from fleetline.adapters.arrivals import gateway_label
-from fleetline.adapters.engine_metrics import Quantity
-from fleetline.adapters.engines import LATENCIES, Evidence
+from fleetline.adapters.engine_metrics import LATENCIES, Quantity
+from fleetline.adapters.engines import Evidence
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.prometheus import PrometheusError
 from fleetline.adapters.readings import scrape_interval_s
