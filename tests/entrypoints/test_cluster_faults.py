@@ -8,7 +8,8 @@ import pytest
 from fleetline.adapters import manifest
 from fleetline.adapters.api_client import ApiClient
 from fleetline.adapters.catalog import load_catalog
-from fleetline.adapters.kubernetes import KubernetesCluster, TargetError
+from fleetline.adapters.kubernetes import KubernetesCluster
+from fleetline.adapters.scale import TargetError
 from fleetline.adapters.snapshot import SnapshotReader
 from sim_cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS
 from tests.entrypoints.world import FLEETS, World, deployment

@@ -31,6 +31,9 @@ config: Any = kubernetes_config
 """The generated client is untyped in places."""
 
 MERGE_PATCH: Final = "application/merge-patch+json"
+FIELD_MANAGER: Final = "fleetline"
+"""Owner of the fields that are written."""
+
 PAGE: Final = 500
 """Objects per page of a list: bounds the memory of one answer."""
 

@@ -1,9 +1,9 @@
 """The port `Cluster` made real: targets from the snapshot, counts through the scale subresource."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.api_client import ApiClient
 from fleetline.adapters.catalog import Catalog
 from fleetline.adapters.discovery import Discovery, discover
 from fleetline.adapters.listed import Workload
@@ -12,22 +12,12 @@ from fleetline.adapters.node_labels import NodeAccelerator, accelerator_of_node
 from fleetline.adapters.pod_watch import Key
 from fleetline.adapters.pods import SeenPod, matching
 from fleetline.adapters.profiles import with_profiles
-from fleetline.adapters.snapshot import FLEETS, WORKLOADS, Snapshot
+from fleetline.adapters.scale import Scales, TargetError
+from fleetline.adapters.snapshot import WORKLOADS, Snapshot
 from fleetline.control.fleet import Fleet
 from fleetline.control.ports import Pod, Target
 from fleetline.errors import ManifestError, ObservationError
 from fleetline.policy.decision import Reason
-
-Json = dict[str, Any]
-FIELD_MANAGER: Final = "fleetline"
-
-
-class TargetError(ObservationError):
-    """The scaled object cannot be read or written; `reason` is that of the condition."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 class KubernetesCluster:
@@ -35,14 +25,13 @@ class KubernetesCluster:
 
     def __init__(self, api: ApiClient, catalog: Catalog) -> None:
         """Begin with an empty view; `look_at` brings the first."""
-        self._api = api
+        self.scales = Scales(api)
         self._packaged = catalog
         self.catalog = catalog
         self._view = Snapshot()
         self._objects: dict[str, FleetObject] = {}
         self._owners: dict[Key, FleetObject] = {}
         self._accelerators: dict[str, NodeAccelerator | None] = {}
-        self._plurals: dict[tuple[str, str], str] = {}
         self._selectors: dict[str, str] = {}
         self._found: dict[str, tuple[tuple[object, ...], Discovery]] = {}
         self._prices: dict[str, float | None] = {}
@@ -105,7 +94,7 @@ class KubernetesCluster:
                 is_rolling_out=workload.is_rolling_out,
                 creation_failure="" if "pods" in self._view.refused else workload.creation_failure,
             )
-        scale = await self._read_scale(fleet)
+        scale = await self.scales.read(fleet)
         self._selectors[fleet.key] = str((scale.get("status") or {}).get("selector") or "")
         pods = self._seen_pods(fleet)
         found = self._discover(fleet, None, pods, ())
@@ -120,67 +109,8 @@ class KubernetesCluster:
         )
 
     async def write_replicas(self, fleet: Fleet, target: Target, replicas: int) -> None:
-        """
-        Patch the scale subresource, if fleet and count are still what was decided on.
-
-        Raises
-        ------
-        TargetError
-            If somebody else changed either meanwhile, or the write was refused: the turn is
-            dropped, and the next one looks again.
-        """
-        path = f"{FLEETS}/namespaces/{fleet.namespace}/servingfleets/{fleet.name}"
-        metadata = (await self._api.get(path)).get("metadata") or {}
-        same = metadata.get("uid") == fleet.uid and metadata.get("generation") == fleet.generation
-        if not same or metadata.get("deletionTimestamp"):
-            raise TargetError("SpecChanged", f"{KIND} {fleet.key} changed during the turn")
-        scale = await self._read_scale(fleet)
-        current = int((scale.get("spec") or {}).get("replicas") or 0)
-        if current != target.replicas:
-            raise TargetError(
-                "TargetChanged",
-                f"the count went from {target.replicas} to {current} during the turn",
-            )
-        body = {
-            "metadata": {"resourceVersion": scale["metadata"]["resourceVersion"]},
-            "spec": {"replicas": replicas},
-        }
-        try:
-            await self._api.patch(
-                await self.scale_path(fleet), body, {"fieldManager": FIELD_MANAGER}
-            )
-        except ApiError as error:
-            reason = "Conflict" if error.status == 409 else _reason(error, "FailedUpdateScale")
-            raise TargetError(reason, str(error)) from None
-
-    async def _read_scale(self, fleet: Fleet) -> Json:
-        try:
-            return await self._api.get(await self.scale_path(fleet))
-        except ApiError as error:
-            raise TargetError(_reason(error, "FailedGetScale"), str(error)) from None
-
-    async def scale_path(self, fleet: Fleet) -> str:
-        """Path of the scale subresource of a target; TargetError if its kind has none."""
-        group_version, kind = fleet.target.api_version, fleet.target.kind
-        prefix = "/api" if "/" not in group_version else "/apis"
-        plural = WORKLOADS.get(kind) if group_version == "apps/v1" else None
-        plural = plural or await self._plural(f"{prefix}/{group_version}", kind)
-        where = f"{prefix}/{group_version}/namespaces/{fleet.namespace}"
-        return f"{where}/{plural}/{fleet.target.name}/scale"
-
-    async def _plural(self, path: str, kind: str) -> str:
-        """Plural of a kind, from discovery; TargetError unless it has a scale subresource."""
-        if (path, kind) not in self._plurals:
-            try:
-                listed = (await self._api.get(path)).get("resources") or []
-            except ApiError as error:
-                raise TargetError(_reason(error, "FailedGetScale"), str(error)) from None
-            names = {str(one.get("name", "")) for one in listed}
-            plural = next((str(one["name"]) for one in listed if one.get("kind") == kind), "")
-            if f"{plural}/scale" not in names:
-                raise TargetError("TargetNotScalable", f"{kind} of {path} has no scale subresource")
-            self._plurals[path, kind] = plural
-        return self._plurals[path, kind]
+        """Write a count, if it is still wanted; TargetError if it is not, or cannot be written."""
+        await self.scales.write(fleet, target, replicas)
 
     def _target(
         self,
@@ -275,9 +205,3 @@ class KubernetesCluster:
 
 def _key(fleet: Fleet) -> Key:
     return fleet.namespace, fleet.target.kind, fleet.target.name
-
-
-def _reason(error: ApiError, otherwise: str) -> str:
-    if error.status == 404:
-        return Reason.TARGET_NOT_FOUND
-    return "Forbidden" if error.status in (401, 403) else otherwise

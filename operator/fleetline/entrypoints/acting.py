@@ -1,6 +1,7 @@
 """Whether this process may write counts, asked right before each write."""
 
-from fleetline.adapters.kubernetes import KubernetesCluster, TargetError
+from fleetline.adapters.kubernetes import KubernetesCluster
+from fleetline.adapters.scale import TargetError
 from fleetline.control.fleet import Fleet
 from fleetline.control.ports import Target
 

@@ -9,9 +9,10 @@ from typing import Any, Final
 from fleetline.adapters import manifest
 from fleetline.adapters.api_client import ApiClient
 from fleetline.adapters.discovery import Discovery, Source
-from fleetline.adapters.kubernetes import KubernetesCluster, TargetError
+from fleetline.adapters.kubernetes import KubernetesCluster
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.node_labels import MIG_RESOURCE, RESOURCES, accelerator_of_node
+from fleetline.adapters.scale import TargetError
 from fleetline.adapters.snapshot import Snapshot
 from fleetline.control.ports import Target
 from fleetline.entrypoints.checks_permissions import GRANT, AccessReviews, Need
@@ -85,7 +86,7 @@ async def check_fleet(site: Site, one: FleetObject) -> list[Finding]:
     subject = f"{one.fleet.target.kind} {one.fleet.target.name} of {key}"
     try:
         target = await site.cluster.read_target(one.fleet)
-        path = await site.cluster.scale_path(one.fleet)
+        path = await site.cluster.scales.path(one.fleet)
         scale = await site.api.get(path)
     except TargetError as error:
         return [failed("target", subject, str(error), HINTS.get(error.reason, MESSAGE))]

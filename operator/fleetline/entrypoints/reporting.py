@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.api_client import FIELD_MANAGER, ApiClient, ApiError
 from fleetline.adapters.conditions import Trouble
 from fleetline.adapters.events import NORMAL, WARNING, EventWriter
-from fleetline.adapters.kubernetes import FIELD_MANAGER
 from fleetline.adapters.listed import shared
 from fleetline.adapters.metrics import OwnMetrics
 from fleetline.adapters.settling import NO_DRIFT, Difference, Drift, difference, merge_patch

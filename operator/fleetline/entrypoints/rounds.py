@@ -18,11 +18,12 @@ from typing import Any, Final
 from fleetline.adapters import manifest, status
 from fleetline.adapters.conditions import Trouble
 from fleetline.adapters.engines import EngineMetrics
-from fleetline.adapters.kubernetes import KubernetesCluster, TargetError
+from fleetline.adapters.kubernetes import KubernetesCluster
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.metrics import OwnMetrics
 from fleetline.adapters.prometheus import Prometheus
 from fleetline.adapters.remembering import remembered
+from fleetline.adapters.scale import TargetError
 from fleetline.adapters.settings import Settings
 from fleetline.adapters.snapshot import SnapshotReader
 from fleetline.control.memory import Memory  # noqa: TC001 - one import block reads better
