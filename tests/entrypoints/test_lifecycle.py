@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from fleetline.adapters.api_client import ApiClient as OperatorClient
-from fleetline.adapters.api_client import ApiError
+from fleetline.adapters.api_failures import ApiError
 from fleetline.entrypoints.run import Operator
 from sim_cluster.processes import free_ports
 from tests.entrypoints.world import World

@@ -8,9 +8,8 @@ again after a 401.
 
 import asyncio
 import contextlib
-import json
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -18,17 +17,15 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 from kubernetes.aio import client
-from kubernetes.aio import config as kubernetes_config
 
 from fleetline import __version__
+from fleetline.adapters.api_configuration import read_configuration
+from fleetline.adapters.api_failures import ApiError, plainly, refusal
 from fleetline.adapters.listing import Page
 from fleetline.errors import FleetlineError, ObservationError
 
 Json = dict[str, Any]
 Item = TypeVar("Item")
-
-config: Any = kubernetes_config
-"""The generated client is untyped in places."""
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 FIELD_MANAGER: Final = "fleetline"
@@ -44,17 +41,6 @@ SILENCE_S: Final = 90.0
 """A watch without a word for so long is dead: bookmarks come every minute. [s]"""
 
 MOST_BYTES: Final = 256 * 2**20
-CONNECTIONS: Final = 16
-ERROR_CHARACTERS: Final = 300
-
-
-class ApiError(ObservationError):
-    """The API server refused a request."""
-
-    def __init__(self, status: int, message: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.retry_after_s = retry_after_s
 
 
 class ApiClient:
@@ -80,21 +66,7 @@ class ApiClient:
 
     async def connect(self) -> None:
         """Read the configuration (again) and open a pool with it."""
-        settings = client.Configuration()
-        try:
-            if self._kubeconfig is None:
-                config.load_incluster_config(client_configuration=settings)
-            else:
-                await config.load_kube_config(
-                    config_file=str(self._kubeconfig),
-                    client_configuration=settings,
-                    persist_config=False,
-                )
-        except (config.ConfigException, OSError) as error:
-            raise FleetlineError(f"cannot read the Kubernetes configuration: {error}") from None
-        settings.connection_pool_maxsize = CONNECTIONS
-        settings.retries = None
-        settings.client_session_kwargs = {"trust_env": False}
+        settings = await read_configuration(self._kubeconfig)
         old, self._client = self._client, client.ApiClient(configuration=settings)
         self._client.user_agent = f"fleetline/{__version__}"
         if old is not None:
@@ -126,9 +98,9 @@ class ApiClient:
         answer: Json = await self._request("PUT", path, None, body)
         return answer
 
-    async def pages(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[Json]:
+    async def pages(self, path: str) -> AsyncIterator[Json]:
         """Yield the objects of a collection, page by page."""
-        parameters = {"limit": str(PAGE), **(query or {})}
+        parameters = {"limit": str(PAGE)}
         while True:
             page = await self.get(path, parameters)
             for item in page.get("items") or []:
@@ -172,7 +144,7 @@ class ApiClient:
         limits = aiohttp.ClientTimeout(
             total=WATCH_S + SILENCE_S, connect=self._deadline_s, sock_read=SILENCE_S
         )
-        with self._plainly("watch", path):
+        with plainly("watch", path, deadline_s=self._deadline_s):
             query["resourceVersion"] = version
             response = await self._send("GET", path, query, None, limits)
             try:
@@ -189,7 +161,7 @@ class ApiClient:
         read: Callable[[bytes], Any] = msgspec.json.decode,
     ) -> Any:
         connected = self._client
-        with self._plainly(method, path):
+        with plainly(method, path, deadline_s=self._deadline_s):
             async with asyncio.timeout(self._deadline_s):
                 try:
                     return await self._once(method, path, query, body, read)
@@ -198,20 +170,6 @@ class ApiClient:
                         raise
                     await self._rotate(connected)
                     return await self._once(method, path, query, body, read)
-
-    @contextlib.contextmanager
-    def _plainly(self, method: str, path: str) -> Generator[None]:
-        """Say in plain words what went wrong on the way."""
-        try:
-            yield
-        except TimeoutError:
-            raise ObservationError(
-                f"cannot {method} {path} from the API server: no answer in {self._deadline_s:g} s"
-            ) from None
-        except (aiohttp.ClientError, OSError, ValueError, config.ConfigException) as error:
-            raise ObservationError(
-                f"cannot {method} {path} from the API server: {_plain(error)}"
-            ) from None
 
     async def _rotate(self, rejected: Any) -> None:
         """Read new credentials, once for all requests that were rejected with the old ones."""
@@ -262,32 +220,13 @@ class ApiClient:
             warnings.simplefilter("ignore", DeprecationWarning)
             response: Any = await api.call_api(method, url, headers, body, _request_timeout=limit)
         if response.status >= 300:
-            raise self._refusal(method, path, response, await response.read())
+            refused = refusal(method, path, response, await response.read())
+            self._slow_down(refused)
+            raise refused
         return response
 
-    def _refusal(self, method: str, path: str, response: Any, content: bytes) -> ApiError:
-        told = response.getheader("Retry-After") or ""
-        retry_after_s = float(told) if told.isdigit() else None
-        if response.status == 429 and retry_after_s is not None:
+    def _slow_down(self, refused: ApiError) -> None:
+        """Remember for how long the server asked not to be written to."""
+        if refused.status == 429 and refused.retry_after_s is not None:
             loop = asyncio.get_running_loop()
-            self.throttled_until_s = loop.time() + min(retry_after_s, 60.0)
-        message = _status_message(content)
-        return ApiError(
-            response.status,
-            f"cannot {method} {path}: {response.status} {message}",
-            retry_after_s=retry_after_s,
-        )
-
-
-def _status_message(content: bytes) -> str:
-    """Message of a Kubernetes `Status`; nothing of any other body."""
-    try:
-        status = json.loads(content)
-    except ValueError:
-        return "(no Kubernetes status)"
-    told = status.get("message") if isinstance(status, dict) else None
-    return str(told or "")[:ERROR_CHARACTERS]
-
-
-def _plain(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:ERROR_CHARACTERS]
+            self.throttled_until_s = loop.time() + min(refused.retry_after_s, 60.0)

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.api_client import ApiClient
+from fleetline.adapters.api_failures import ApiError
 from fleetline.errors import ObservationError
 
 DURATION_S: Final = 15.0

@@ -15,7 +15,8 @@ from typing import Final
 
 import msgspec
 
-from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.api_client import ApiClient
+from fleetline.adapters.api_failures import ApiError
 from fleetline.adapters.listing import Bookmark, Failure, WatchEvent, page_reader
 from fleetline.adapters.pods import PodObject, SeenPod, owner_of, read_pod
 from fleetline.errors import ObservationError

@@ -7,7 +7,8 @@ is never overwritten.
 
 from typing import Any
 
-from fleetline.adapters.api_client import FIELD_MANAGER, ApiClient, ApiError
+from fleetline.adapters.api_client import FIELD_MANAGER, ApiClient
+from fleetline.adapters.api_failures import ApiError
 from fleetline.adapters.manifest import KIND
 from fleetline.adapters.snapshot import FLEETS, WORKLOADS
 from fleetline.control.fleet import Fleet

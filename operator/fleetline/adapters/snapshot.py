@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.api_client import ApiClient
+from fleetline.adapters.api_failures import ApiError
 from fleetline.adapters.listed import (
     FLEET_PAGES,
     NODE_PAGES,

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Any, Final
 
-from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.api_client import ApiClient
+from fleetline.adapters.api_failures import ApiError
 from fleetline.adapters.manifest import GROUP, VERSION
 from fleetline.adapters.snapshot import FLEETS
 from fleetline.entrypoints.findings import Finding, failed, ok, warning

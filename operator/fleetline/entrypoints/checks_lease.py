@@ -4,7 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.api_client import ApiClient
+from fleetline.adapters.api_failures import ApiError
 from fleetline.adapters.lease import DURATION_S
 from fleetline.adapters.manifest import parse_time_s
 from fleetline.entrypoints.findings import Finding, failed, ok, warning

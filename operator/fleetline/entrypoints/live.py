@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final
 import typer
 from kubernetes.aio import config as kubernetes_config
 
-from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.api_client import ApiClient
+from fleetline.adapters.api_failures import ApiError
 from fleetline.adapters.manifest import GROUP, PLURAL
 from fleetline.adapters.snapshot import FLEETS
 from fleetline.errors import FleetlineError, ManifestError

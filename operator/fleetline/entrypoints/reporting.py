@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fleetline.adapters.api_client import FIELD_MANAGER, ApiClient, ApiError
+from fleetline.adapters.api_client import FIELD_MANAGER, ApiClient
+from fleetline.adapters.api_failures import ApiError
 from fleetline.adapters.conditions import Trouble
 from fleetline.adapters.events import NORMAL, WARNING, EventWriter
 from fleetline.adapters.listed import shared

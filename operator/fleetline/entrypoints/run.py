@@ -12,7 +12,8 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
-from fleetline.adapters.api_client import ApiClient, ApiError
+from fleetline.adapters.api_client import ApiClient
+from fleetline.adapters.api_failures import ApiError
 from fleetline.adapters.catalog import load_catalog
 from fleetline.adapters.engines import EngineMetrics
 from fleetline.adapters.events import EventWriter
