@@ -28,7 +28,8 @@ from fleetline.entrypoints.allocator import share_memory
 from fleetline.entrypoints.handlers import Watcher
 from fleetline.entrypoints.logs import configure_logging, log_line
 from fleetline.entrypoints.reporting import Reporter
-from fleetline.entrypoints.rounds import Rounds, World
+from fleetline.entrypoints.rounds import Rounds
+from fleetline.entrypoints.turns import World
 from fleetline.entrypoints.web import Health, serving
 from fleetline.errors import FleetlineError, ObservationError
 
