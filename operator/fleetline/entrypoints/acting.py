@@ -1,6 +1,7 @@
 """Whether this process may write counts, asked right before each write."""
 
 from fleetline.adapters.kubernetes import KubernetesCluster
+from fleetline.adapters.lease import Lease
 from fleetline.adapters.scale import TargetError
 from fleetline.control.fleet import Fleet
 from fleetline.control.ports import Target
@@ -12,6 +13,17 @@ class MayAct:
     def __call__(self) -> bool:
         """Return True: a process without leader election always may."""
         return True
+
+
+class Leading(MayAct):
+    """May act while the Lease is held."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def __call__(self) -> bool:
+        """Whether the Lease was renewed lately."""
+        return self._lease.is_held
 
 
 class Guarded:

@@ -7,7 +7,6 @@ The loop is level-triggered: a full list every period is the truth, a wake-up on
 import asyncio
 import contextlib
 import logging
-import random
 import signal
 from collections.abc import Callable
 from typing import Final
@@ -23,10 +22,11 @@ from fleetline.adapters.metrics import OwnMetrics
 from fleetline.adapters.prometheus import Prometheus
 from fleetline.adapters.settings import Settings
 from fleetline.adapters.snapshot import SnapshotReader
-from fleetline.entrypoints.acting import MayAct
+from fleetline.entrypoints.acting import Leading, MayAct
 from fleetline.entrypoints.allocator import share_memory
 from fleetline.entrypoints.handlers import Watcher
 from fleetline.entrypoints.logs import configure_logging, log_line
+from fleetline.entrypoints.pacing import Pace, spread_s
 from fleetline.entrypoints.reporting import Reporter
 from fleetline.entrypoints.rounds import Rounds
 from fleetline.entrypoints.turns import World
@@ -34,13 +34,6 @@ from fleetline.entrypoints.web import Health, serving
 from fleetline.errors import FleetlineError, ObservationError
 
 LOGGER: Final = logging.getLogger("fleetline")
-
-_CHANCE: Final = random.Random()  # noqa: S311 - spreads in time or names, no secret
-JITTER: Final = 0.1
-"""Share of a period by which rounds are spread, so that restarts do not align all operators."""
-
-LEAST_GAP_S: Final = 1.0
-"""Between two rounds, however many wake-ups come. [s]"""
 
 CRD_PATIENCE_S: Final = 30.0
 """Installers apply definitions and operator together: one may be seconds late. [s]"""
@@ -90,8 +83,7 @@ class Operator:
             name=settings.lease_name,
             identity=settings.identity,
         )
-        self._wake = asyncio.Event()
-        self._stop = asyncio.Event()
+        self._pace = Pace()
 
     async def run(self) -> None:
         """
@@ -104,9 +96,9 @@ class Operator:
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self._pace.ended.set)
         watcher = Watcher(
-            lambda: _call_in(loop, self._wake.set),
+            lambda: _call_in(loop, self._pace.woken.set),
             kubeconfig=self.settings.kubeconfig,
             namespaces=self.settings.namespaces,
         )
@@ -126,13 +118,13 @@ class Operator:
 
     def stop(self) -> None:
         """End soon, as after SIGTERM."""
-        self._stop.set()
+        self._pace.ended.set()
 
     async def _until_ready(self) -> None:
         """Wait for an API server that lets us read fleets; say clearly if it never will."""
         loop = asyncio.get_running_loop()
         started_s = loop.time()
-        while not self._stop.is_set():
+        while not self._pace.ended.is_set():
             try:
                 await self._reader.check()
             except ApiError as error:
@@ -149,17 +141,17 @@ class Operator:
                 LOGGER.warning("the API server is not ready: %s", error)
             else:
                 return
-            await self._pause(RETRY_S)
+            await self._pace.pause(RETRY_S)
 
     async def _keep_going(self) -> None:
         """Take rounds for ever: whatever a round meets, the next one comes."""
         loop = asyncio.get_running_loop()
         period_s = self.settings.period_s
-        may_act = _Leadership(self._lease) if self.settings.leader_election else MayAct()
+        may_act = Leading(self._lease) if self.settings.leader_election else MayAct()
         failing, term = "", self._lease.term
-        while not self._stop.is_set():
+        while not self._pace.ended.is_set():
             started_s = loop.time()
-            self._wake.clear()
+            self._pace.woken.clear()
             leads = may_act()
             self._health.stands_by = not leads
             self._own.leader.set(float(leads))
@@ -170,14 +162,14 @@ class Operator:
                 self._rounds.begin_anew()
             if leads:
                 failing = await self._round(may_act, failing)
-            spread = 1 + JITTER * (_CHANCE.random() - 0.5)
-            await self._wait(started_s, period_s * spread if leads else min(period_s, RETRY_S))
+            due_s = spread_s(period_s) if leads else min(period_s, RETRY_S)
+            await self._pace.until_due(started_s, due_s)
 
     async def _round(self, may_act: MayAct, failing: str) -> str:
         """Take one round; returns what failed, to be logged once and not at every round."""
         try:
             async with asyncio.timeout(4 * self.settings.request_timeout_s):
-                await self._rounds.take(may_act, self._wake)
+                await self._rounds.take(may_act, self._pace.woken)
         except (ObservationError, TimeoutError) as error:
             problem = str(error) or "reading the cluster took too long"
             self._own.failures.labels("ClusterUnreadable").inc()
@@ -192,24 +184,6 @@ class Operator:
             LOGGER.info(log_line("recovered"))
         return ""
 
-    async def _wait(self, started_s: float, period_s: float) -> None:
-        """Sleep until the next round is due, a wake-up brings it forward, or the end comes."""
-        loop = asyncio.get_running_loop()
-        wakes = [asyncio.create_task(event.wait()) for event in (self._wake, self._stop)]
-        try:
-            left_s = max(0.0, started_s + period_s - loop.time())
-            await asyncio.wait(wakes, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wake in wakes:
-                wake.cancel()
-        gap_s = started_s + min(LEAST_GAP_S, period_s) - loop.time()
-        if gap_s > 0:
-            await self._pause(gap_s)
-
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
-
     async def _end(self, election: asyncio.Task[None] | None, watcher: Watcher) -> None:
         """End within the grace period, the Lease handed on."""
         grace_s = self.settings.grace_s
@@ -223,17 +197,6 @@ class Operator:
         self._prometheus.close()
         await self._api.close()
         LOGGER.info(log_line("ended"))
-
-
-class _Leadership(MayAct):
-    """May act while the Lease is held."""
-
-    def __init__(self, lease: Lease) -> None:
-        self._lease = lease
-
-    def __call__(self) -> bool:
-        """Whether the Lease was renewed lately."""
-        return self._lease.is_held
 
 
 def run(settings: Settings) -> None:
