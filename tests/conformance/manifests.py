@@ -3,6 +3,8 @@
 from copy import deepcopy
 from typing import Any
 
+import yaml
+
 Json = dict[str, Any]
 GROUP = "conformance.fleetline.dev"
 WIDGETS = f"/apis/{GROUP}/v1/namespaces/{{}}/widgets"
@@ -234,3 +236,8 @@ def deployment(name: str = "d", replicas: int | None = None) -> Json:
         "metadata": {"name": name},
         "spec": spec,
     }
+
+
+def text(*objects: object) -> str:
+    """Several objects as a file."""
+    return yaml.safe_dump_all(objects)

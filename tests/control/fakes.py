@@ -1,15 +1,18 @@
-"""Fakes of the ports: a cluster in memory, and observations as a table."""
+"""Fakes of the ports: a cluster in memory, observations as a table, and turns over them."""
 
 from dataclasses import dataclass, field, replace
 
 from fleetline.control.fleet import Fleet, TargetReference
+from fleetline.control.memory import Memory
 from fleetline.control.ports import Observations, Pod, Reading, Target, unknown
+from fleetline.control.turn import Turn, take_turn
 from fleetline.model.architecture import Architecture
 from fleetline.model.hardware import Accelerator
 from fleetline.model.objective import Metric, Objective
 from fleetline.model.replica import Replica
 
 OBJECTIVE = Objective(metric=Metric.TIME_PER_OUTPUT_TOKEN, percentile=95, target_s=0.05)
+PERIOD_S = 15.0
 
 
 def a_fleet(**changes) -> Fleet:
@@ -108,3 +111,22 @@ def a_target(replicas: int = 1, **changes) -> Target:
         replicas=replicas, resource_version="1", pods=pods(replicas), replica=a_replica()
     )
     return replace(target, **changes)
+
+
+async def turns(
+    fleet: Fleet,
+    cluster: FakeCluster,
+    views: list[Observations | str],
+    *,
+    memory: Memory | None = None,
+    start_s: float = 0.0,
+) -> list[Turn]:
+    """Take one turn for each view, a period apart."""
+    taken: list[Turn] = []
+    memory = memory or Memory()
+    for index, view in enumerate(views):
+        now_s = start_s + index * PERIOD_S
+        turn = await take_turn(fleet, memory, cluster, view, now_s=now_s, period_s=PERIOD_S)
+        memory = turn.memory
+        taken.append(turn)
+    return taken

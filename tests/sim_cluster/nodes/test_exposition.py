@@ -1,7 +1,6 @@
 """The metrics of a simulated pod are those of the real engine, as far as a reader can tell."""
 
 import json
-import math
 from importlib import resources
 from pathlib import Path
 
@@ -10,11 +9,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from fleetline.model.roofline import step_time
-from sim_cluster.nodes import aggregate, catalog
-from sim_cluster.nodes.engine_spec import read_engine
-from sim_cluster.nodes.faults import ScrapeFault
-from sim_cluster.nodes.live_replica import LiveReplica
-from sim_cluster.serving.replica import Completion, Request
+from sim_cluster.nodes import aggregate
+from sim_cluster.serving.replica import Request
+from tests.sim_cluster.nodes.replicas import Sink, a_replica, after_load, types_in, values_of
 
 RECORDED = json.loads(
     (Path(__file__).parents[2] / "data/nodes/vllm_families.json").read_text("utf-8")
@@ -23,46 +20,6 @@ RECORDED = json.loads(
 
 INVENTED_LABELS = {"vllm:cache_config_info"}
 """Its labels are the engine's whole cache configuration: we write those that readers use."""
-
-
-class Sink:
-    """A client that only counts."""
-
-    def __init__(self) -> None:
-        self.completions: list[Completion] = []
-        self.lost_requests: list[Request] = []
-
-    def completed(self, completion: Completion) -> None:
-        self.completions.append(completion)
-
-    def lost(self, request: Request) -> None:
-        self.lost_requests.append(request)
-
-
-def a_replica(*options: str, command: tuple[str, ...] = ("vllm", "serve")) -> LiveReplica:
-    words = [*command, "meta-llama/Llama-3.1-8B-Instruct", *options]
-    if "sglang" in command[-1]:
-        words = [*command, "--model-path", "meta-llama/Llama-3.1-8B-Instruct", *options]
-    pod = {"metadata": {}, "spec": {"containers": [{"name": "engine", "command": words}]}}
-    spec = read_engine(pod, catalog.accelerator("H100-SXM").accelerator)
-    assert spec is not None
-    return LiveReplica(("default", "chat-0"), spec, created_s=1.7e9)
-
-
-def after_load(replica: LiveReplica) -> LiveReplica:
-    """Forty requests in four seconds, all answered."""
-    sink = Sink()
-    for number in range(40):
-        replica.submit(
-            Request(id=number, arrival_s=number / 10, prompt_tokens=500, output_tokens=50), sink
-        )
-    replica.advance(60.0)
-    return replica
-
-
-def types_in(text: str) -> dict[str, str]:
-    lines = [line.split() for line in text.splitlines() if line.startswith("# TYPE vllm:")]
-    return {words[2]: words[3] for words in lines}
 
 
 def test_every_family_of_the_real_engine_is_there_with_its_type() -> None:
@@ -255,51 +212,3 @@ def test_the_aggregate_follows_replicas_that_come_serve_and_go() -> None:
 
     for replicas in ([first], [first, second], [first, after_load(second)], [second], []):
         assert kept.content(replicas).decode() == aggregate.text(replicas)
-
-
-def test_a_frozen_exposition_does_not_move() -> None:
-    replica = a_replica()
-    replica.begin_fault(ScrapeFault.FROZEN)
-
-    after_load(replica)
-
-    assert values_of(replica.metrics_text())["vllm:generation_tokens_total"] == 0
-
-
-def test_a_nan_exposition_parses_and_holds_nothing_else() -> None:
-    replica = a_replica()
-    replica.begin_fault(ScrapeFault.NAN)
-
-    samples = values_of(replica.metrics_text())
-
-    assert len(samples) > 40
-    assert all(math.isnan(value) for value in samples.values())
-
-
-def test_missing_families_leave_the_others_alone() -> None:
-    replica = a_replica()
-    replica.begin_fault(ScrapeFault.MISSING, ["vllm:num_requests_waiting"])
-
-    names = types_in(replica.metrics_text())
-
-    assert "vllm:num_requests_waiting" not in names
-    assert "vllm:num_requests_running" in names
-
-
-def test_a_healed_exposition_is_whole_again() -> None:
-    replica = a_replica()
-    replica.begin_fault(ScrapeFault.FROZEN)
-    after_load(replica)
-
-    replica.begin_fault(ScrapeFault.NONE)
-
-    assert values_of(replica.metrics_text())["vllm:generation_tokens_total"] == 2000
-
-
-def values_of(text: str) -> dict[str, float]:
-    """Last value of each sample name."""
-    return {
-        sample.name: sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
