@@ -7,24 +7,20 @@ DATA is the folder of the tables (default `../shared/data`); `--write` regenerat
 `operator/docs/model_accuracy.md`. Every number is a median absolute percentage error.
 """
 
-import csv
-import gzip
 import math
-import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from error_tables import Pair, Row, by, cell, predicted, read, worst
 from leave_one_out import left_out
+from mlperf_accuracy import mlperf_section
 
 from fleetline.adapters.catalog import load_catalog
-from fleetline.entrypoints.predicting import predict_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "operator" / "docs" / "model_accuracy.md"
-Row = dict[str, str]
-Pair = tuple[str, str]
 
 OPEN_LOOP: dict[str, tuple[Pair, float, float]] = {
     "ITL": (("pred_itl_mean_ms", "itl_mean_ms"), 6.0, 4.0),
@@ -33,24 +29,6 @@ OPEN_LOOP: dict[str, tuple[Pair, float, float]] = {
     "concurrency": (("pred_concurrency", "concurrency_mean"), 9.0, math.inf),
 }
 """Columns, and the bars without and with calibration on three points a shape. [%]"""
-
-
-MLPERF_TASKS = {"llama2-70b": ("llama-2-70b", 294, 294), "mixtral-8x7b": ("mixtral-8x7b", 430, 145)}
-"""Model, mean prompt and mean answer (OpenORCA; its mix with GSM8K and MBXP). [tokens]"""
-
-MLPERF_ACCELERATORS = {
-    "NVIDIA H100-SXM-80GB": "H100-SXM",
-    "NVIDIA H100-NVL-94GB": "H100-NVL",
-    "NVIDIA H100-PCIe-80GB": "H100-PCIe",
-    "NVIDIA H200-SXM-141GB": "H200",
-    "NVIDIA H200-SXM-141GB-CTS": "H200",
-    "NVIDIA GH200 Grace Hopper Superchip 144GB": "GH200-144GB",
-    "NVIDIA B200-SXM-180GB": "B200",
-    "NVIDIA L40S": "L40S",
-    "AMD Instinct MI300X-NPS1-SPX-192GB-750W": "MI300X",
-    "AMD MI300X-NPS1-SPX-192GB-750W": "MI300X",
-}
-MOST_WEIGHTS = 0.65
 
 
 def main() -> None:
@@ -71,47 +49,6 @@ def main() -> None:
             "(and 90th percentile of the) absolute percentage error. Bars: the design's.\n"
         )
         PAGE.write_text(f"{head}\n{text}\n", encoding="utf-8")
-
-
-def read(path: Path) -> list[Row]:
-    """Rows of a CSV file, compressed or not."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def predicted(rows: Sequence[Row], measured: Sequence[Row] = ()) -> list[Row]:
-    """The same rows with predictions."""
-    return predict_rows(load_catalog(), rows, measured)
-
-
-def error(row: Row, pair: Pair) -> float | None:
-    """Absolute percentage error of one row; None if it was not measured or not answered."""
-    try:
-        asked, seen = float(row[pair[0]]), float(row[pair[1]])
-    except (KeyError, ValueError):
-        return None
-    if not seen > 0:
-        return None
-    return 100.0 * abs(asked / seen - 1.0)
-
-
-def summary(rows: Iterable[Row], pair: Pair) -> tuple[float, float, int]:
-    """Median, 90th percentile and number of the errors of a column."""
-    errors = sorted(found for row in rows if (found := error(row, pair)) is not None)
-    if not errors:
-        return math.nan, math.nan, 0
-    return (
-        statistics.median(errors),
-        errors[min(len(errors) - 1, int(0.9 * len(errors)))],
-        len(errors),
-    )
-
-
-def cell(rows: Iterable[Row], pair: Pair) -> str:
-    """One cell of a table: `5.1 % (p90 12 %, n 120)`."""
-    median, tail, count = summary(rows, pair)
-    return "" if not count else f"{median:.1f} % (p90 {tail:.0f} %, n {count})"
 
 
 def open_loop_rows(data: Path) -> list[Row]:
@@ -193,33 +130,6 @@ def open_loop_section(data: Path) -> list[str]:
     return lines + worst(plain, ("pred_itl_mean_ms", "itl_mean_ms"), shape_of)
 
 
-def by(column: str, rows: Sequence[Row], pairs: dict[str, Pair]) -> list[str]:
-    """A table by one column."""
-    lines = [f"| {column} | " + " | ".join(pairs) + " |", "| --- |" + " --- |" * len(pairs)]
-    for value in sorted({row[column] for row in rows}):
-        chosen = [row for row in rows if row[column] == value]
-        lines.append(f"| {value} | " + " | ".join(cell(chosen, p) for p in pairs.values()) + " |")
-    return [*lines, ""]
-
-
-def worst(
-    rows: Sequence[Row], pair: Pair, group: Callable[[Row], tuple[str, ...]], count: int = 5
-) -> list[str]:
-    """The groups with the largest median error, named."""
-    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[group(row)].append(row)
-    medians = [(summary(some, pair)[0], name) for name, some in groups.items()]
-    named = sorted((one for one in medians if not math.isnan(one[0])), reverse=True)[:count]
-    return [
-        "Worst: "
-        + "; ".join(
-            f"{' '.join(part for part in name if part)} {value:.0f} %" for value, name in named
-        ),
-        "",
-    ]
-
-
 def online_section(data: Path) -> list[str]:
     """Closed-loop rows of one node: TPOT without and with one point of each curve."""
     rows = [
@@ -285,55 +195,6 @@ def saturated_section(data: Path) -> list[str]:
     for column in ("kind", "gpu", "model_key"):
         lines += by(column, plain, {"output tokens per second": pair})
     return lines + worst(plain, pair, lambda row: (row["model_key"], row["gpu"], row["tp"]))
-
-
-def mlperf_section(data: Path) -> list[str]:
-    """MLPerf inference v4.1, offline: one saturated number a system."""
-    catalog = load_catalog()
-    rows = []
-    for row in read(data / "mlperf_llm.csv"):
-        task = row["model"].removesuffix(".9").removesuffix("-99")
-        accelerator = MLPERF_ACCELERATORS.get(row["accelerator"])
-        if row["scenario"] != "Offline" or task not in MLPERF_TASKS or accelerator is None:
-            continue
-        model, prompt, output = MLPERF_TASKS[task]
-        narrow = catalog.accelerator(accelerator).fp4_flop_per_s is not None
-        weights = "fp4" if narrow else "fp8"
-        rows.append(
-            {
-                "model": model,
-                "model_key": model,
-                "gpu": accelerator,
-                "tp": f"{smallest_split(model, accelerator, 0.56 if narrow else 1.0)}",
-                "n_gpus": row["accelerators"],
-                "isl": f"{prompt}",
-                "osl": f"{output}",
-                "engine": "vllm" if "AMD" in row["accelerator"] else "trtllm",
-                "weight_precision": weights,
-                "kv_precision": "fp8",
-                "output_tps": row["result"],
-            }
-        )
-    plain, pair = predicted(rows), ("pred_output_tps", "output_tps")
-    head = [
-        "## MLPerf inference v4.1, offline",
-        "",
-        "Mean lengths of the data sets as published by MLCommons; 8-bit weights and cache (4-bit",
-        "weights on B200); the smallest tensor parallelism that leaves a third of the memory free.",
-        "GPT-J is left out (beam search). Bars: dense 15 %, experts 25 %.",
-        "",
-    ]
-    title = {"output tokens per second": pair}
-    return [*head, *by("model_key", plain, title), *by("gpu", plain, title)]
-
-
-def smallest_split(model: str, accelerator: str, bytes_per_weight: float) -> int:
-    """Fewest tensor ranks at which the weights fill no more than two thirds of the memory."""
-    catalog, ranks = load_catalog(), 1
-    held = catalog.architecture(model).parameters * bytes_per_weight
-    while held / ranks > MOST_WEIGHTS * catalog.accelerator(accelerator).memory_bytes:
-        ranks *= 2
-    return ranks
 
 
 if __name__ == "__main__":
