@@ -14,18 +14,14 @@ import argparse
 import asyncio
 import gc
 import math
-import os
 import signal
 import statistics
 import sys
 import time
-import urllib.request
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client.parser import text_string_to_metric_families
+from operator_reading import Reading, between, percentile, read
 
 from fleetline.control.assess import FIRST_TURNS
 from sim_cluster.api.counts import WRITES
@@ -51,16 +47,6 @@ SETTLE_S = 1500.0
 SCRAPE_S = 30.0
 RENEWAL_S = 25.0  # of nodes' leases, which last 40 s: thousands are renewed by one process
 ROUND_BAR_S, MEMORY_BAR_MIB, QUERIES_BAR, WRITES_BAR = 1.0, 200.0, 12.0, 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """The operator at one moment."""
-
-    at_s: float
-    cpu_s: float
-    memory_mib: float
-    metrics: dict[str, dict[tuple[str, ...], float]]
 
 
 def main() -> int:
@@ -189,11 +175,11 @@ async def _hold(here: Cluster, client: ApiClient, hold_s: float) -> int:
         await each.synced.wait()
         each.on_change(_counter_of_changes(writes, each.resource.plural))
     before = _requests(here)
-    first = await _read(here)
+    first = await read(here)
     memory_mib = [first.memory_mib]
     while time.monotonic() < first.at_s + hold_s:
         await asyncio.sleep(min(5.0, hold_s))
-        last = await _read(here)
+        last = await read(here)
         memory_mib.append(last.memory_mib)
     for task in tasks:
         task.cancel()
@@ -222,42 +208,18 @@ def _requests(here: Cluster) -> Counter[str]:
     return counts
 
 
-async def _read(here: Cluster) -> Reading:
-    if here.operator is None or here.operator_metrics_url is None:
-        raise RuntimeError("the operator must run, got none")
-    if here.operator.exit_code is not None:
-        raise RuntimeError(f"the operator has ended: {here.operator.last_words()}")
-    url = here.operator_metrics_url
-    text = await asyncio.to_thread(_fetch, url)
-    metrics: dict[str, dict[tuple[str, ...], float]] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            metrics.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
-    return Reading(
-        at_s=time.monotonic(),
-        cpu_s=_cpu_s(here.operator.pid),
-        memory_mib=_memory_mib(here.operator.pid),
-        metrics=metrics,
-    )
-
-
-def _fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 (loopback)
-        return str(answer.read().decode())
-
-
 def _report(first: Reading, last: Reading, memory_mib: list[float], writes: int) -> int:
     seconds = last.at_s - first.at_s
-    turns = _between(first, last, "fleetline_turn_duration_seconds_count")
-    rounds = _between(first, last, "fleetline_round_duration_seconds_count")
+    turns = between(first, last, "fleetline_turn_duration_seconds_count")
+    rounds = between(first, last, "fleetline_round_duration_seconds_count")
     busy = (last.cpu_s - first.cpu_s) / seconds
     print(f"held {seconds:.0f} s: {rounds:.0f} rounds, {turns:.0f} turns, {busy:.2f} of one core")
     for reason, failures in sorted(last.metrics.get("fleetline_failures_total", {}).items()):
         print(f"failures, {' '.join(reason)}: {failures:.0f}")
     for share, what in ((0.5, "median"), (0.99, "p99")):
-        turn_s = _percentile(first, last, "fleetline_turn_duration_seconds", share)
-        round_s = _percentile(first, last, "fleetline_round_duration_seconds", share)
-        asked_s = _percentile(first, last, "fleetline_observation_duration_seconds", share)
+        turn_s = percentile(first, last, "fleetline_turn_duration_seconds", share)
+        round_s = percentile(first, last, "fleetline_round_duration_seconds", share)
+        asked_s = percentile(first, last, "fleetline_observation_duration_seconds", share)
         print(
             f"{what}, at most: turn of one fleet {1e3 * turn_s:g} ms, round over all fleets "
             f"{round_s:g} s, answers of Prometheus {asked_s:g} s"
@@ -271,31 +233,6 @@ def _report(first: Reading, last: Reading, memory_mib: list[float], writes: int)
         _show("writes at rest", writes, WRITES_BAR, ""),
     ]
     return 0 if turns and all(held) else 1
-
-
-def _between(first: Reading, last: Reading, name: str) -> float:
-    return sum(last.metrics[name].values()) - sum(first.metrics[name].values())
-
-
-def _percentile(first: Reading, last: Reading, name: str, share: float) -> float:
-    """Read an upper bound of a percentile from the buckets that filled in between."""
-    before = first.metrics[f"{name}_bucket"]
-    filled = {
-        float(labels[-1]): count - before.get(labels, 0.0)
-        for labels, count in last.metrics[f"{name}_bucket"].items()
-    }
-    total = max(filled.values())
-    return min((bound for bound, count in filled.items() if count >= share * total), default=0.0)
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _memory_mib(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
 
 
 def _show(what: str, value: float, bar: float, unit: str) -> bool:
