@@ -19,16 +19,14 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
+from bench_objects import GROUP, Json, definition, pod, thing
 
 from sim_cluster.api.server import MemoryApi
 
 OBJECTS = 1000
 LARGE_PODS = 20_000
-GROUP = "bench.fleetline.dev"
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -109,58 +107,6 @@ class Server:
         """End the server."""
         self.process.terminate()
         self.process.wait(timeout=10)
-
-
-def definition() -> Json:
-    """A small custom resource with a rule."""
-    spec = {
-        "type": "object",
-        "properties": {"replicas": {"type": "integer", "default": 1}, "max": {"type": "integer"}},
-        "x-kubernetes-validations": [{"rule": "!has(self.max) || self.replicas <= self.max"}],
-    }
-    status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": schema},
-    }
-    names = {"plural": "things", "kind": "Thing"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"things.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-
-
-def thing(name: str) -> Json:
-    """One custom object."""
-    return {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "Thing",
-        "metadata": {"name": name},
-        "spec": {"max": 10},
-    }
-
-
-def pod(index: int) -> Json:
-    """A pod of the size that a serving pod has."""
-    container = {
-        "name": "engine",
-        "image": "vllm/vllm-openai:v0.11.0",
-        "args": ["--model", "meta-llama/Llama-3.1-8B-Instruct", "--max-num-seqs", "256"],
-        "ports": [{"containerPort": 8000, "name": "http"}],
-        "resources": {"limits": {"nvidia.com/gpu": "1"}},
-        "readinessProbe": {"httpGet": {"path": "/health", "port": "http"}},
-    }
-    labels = {"app": f"fleet-{index % 1000}", "pod-template-hash": "abc"}
-    return {
-        "metadata": {"name": f"pod-{index:05d}", "labels": labels},
-        "spec": {"containers": [container], "nodeName": f"node-{index % 2500}"},
-    }
 
 
 def creates_per_s(server: Server, count: int) -> float:
