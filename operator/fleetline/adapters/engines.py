@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetline.adapters.arrivals import Arrivals, Inside, gateway_label
+from fleetline.adapters.arrivals import Arrivals, Arrived, Inside, gateway_label
 from fleetline.adapters.asking import Inquiry
 from fleetline.adapters.engine_metrics import LATENCIES, Quantity
 from fleetline.adapters.manifest import FleetObject
-from fleetline.adapters.observations import Rows, length_distribution, view_pods
+from fleetline.adapters.observations import PodView, Rows, length_distribution, view_pods
 from fleetline.adapters.pod_rows import GAUGES, Model, Place
 from fleetline.adapters.prometheus import Prometheus
 from fleetline.adapters.readings import Readings, pod_mean, pod_sum
@@ -194,19 +194,9 @@ class EngineMetrics:
         frozen = self._standstill.among(fleet.namespace, names)
         inside = Inside(names=names, gauges=gauges, young=young, frozen=frozen)
         arrived = self._arrivals.of(one, rows, inside, window_s=scope.window_s)
-        arrivals = arrived.rate_per_s
-        sources = {str(quantity): name for quantity, name in gauges.sources.items()}
-        if arrived.completions_name is not None:
-            sources[str(Quantity.COMPLETIONS)] = arrived.completions_name
-        self.evidence[fleet.key] = Evidence(
-            sources=sources,
-            series={str(quantity): len(values) for quantity, values in gauges.values.items()},
-            unknown={}
-            if arrived.rate_per_s.is_known
-            else {"arrivals": arrived.rate_per_s.unknown_because},
-        )
+        self.evidence[fleet.key] = _evidence(gauges, arrived)
         return Observations(
-            arrival_rate_per_s=arrivals,
+            arrival_rate_per_s=arrived.rate_per_s,
             running_requests=pod_sum(gauges, Quantity.RUNNING),
             waiting_requests=pod_sum(gauges, Quantity.WAITING),
             kv_cache_utilization=pod_mean(gauges, Quantity.KV_CACHE_UTILIZATION),
@@ -234,3 +224,15 @@ class EngineMetrics:
         return frozenset(
             pod.name for pod in pods if pod.ready_since_s is None or pod.ready_since_s > since_s
         )
+
+
+def _evidence(gauges: PodView, arrived: Arrived) -> Evidence:
+    sources = {str(quantity): name for quantity, name in gauges.sources.items()}
+    if arrived.completions_name is not None:
+        sources[str(Quantity.COMPLETIONS)] = arrived.completions_name
+    rate = arrived.rate_per_s
+    return Evidence(
+        sources=sources,
+        series={str(quantity): len(values) for quantity, values in gauges.values.items()},
+        unknown={} if rate.is_known else {"arrivals": rate.unknown_because},
+    )
