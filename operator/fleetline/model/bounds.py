@@ -53,7 +53,6 @@ class Bounds:
 
     targets: tuple[tuple[Metric, Array, Array], ...]
     """Metric, targets [s] and shares, shape (questions, 1, 1) and (questions, 1)."""
-    with_capacity: bool = True
 
     @classmethod
     def of(cls, questions: Sequence[Question]) -> Self:
@@ -79,11 +78,11 @@ class Bounds:
         targets = tuple((one, target[0, 0, 0], share[0, 0]) for one, target, share in self.targets)
         return type(self)(targets=targets)
 
-    def only(self, places: NDArray[np.intp]) -> Self:
-        """Bounds at some places of what `missed` returns."""
-        count = len(self.targets)
-        targets = tuple(self.targets[place] for place in places if place < count)
-        return type(self)(targets=targets, with_capacity=bool(places[-1] == count))
+    def only(self, rows: NDArray[np.intp]) -> Self:
+        """Bounds of some questions."""
+        return type(self)(
+            targets=tuple((one, target[rows], share[rows]) for one, target, share in self.targets)
+        )
 
     def missed(self, lanes: Lanes, loop: Loop, capacity: Array) -> tuple[list[Array], Array]:
         """
@@ -100,8 +99,7 @@ class Bounds:
                 latencies[metric] = latency_of(metric, lanes, loop, capacity)
             misses = np.maximum(1.0 - latencies[metric].attainment(targets), 0.0)
             found.append(np.log((misses + FEWEST) / (1.0 - shares + FEWEST)))
-        if self.with_capacity:
-            found.append(np.log(loop.arrival_rate_per_s / (MOST_OF_CAPACITY * capacity)))
+        found.append(np.log(loop.arrival_rate_per_s / (MOST_OF_CAPACITY * capacity)))
         return found, latencies[first].overall_mean_s()
 
     def limits(self, lanes: Lanes, missed: NDArray[np.intp]) -> list[Limit]:

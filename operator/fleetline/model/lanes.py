@@ -5,19 +5,15 @@ Axes: question, point of a grid of concurrencies, kind of request. One question 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetline.model.coefficients import COEFFICIENTS, NUMBERS, numbers
-from fleetline.model.kinds import (
-    Array,
-    Kinds,
-    condensed,
-    stacked,
-)
+from fleetline.model.kinds import KIND_FIELDS, Array, Kinds, condensed, stacked
 from fleetline.model.lives import Lives
 from fleetline.model.replica import Replica
 from fleetline.model.workload import Workload
@@ -79,6 +75,16 @@ class Lanes:
     """Lanes per replica."""
     replicas: Array
     """Replicas behind one router."""
+
+    def only(self, rows: NDArray[np.intp]) -> Self:
+        """Some of the questions."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        step, kinds = own.pop("step"), own.pop("kinds")
+        return type(self)(
+            step={name: values[rows] for name, values in step.items()},
+            kinds=Kinds(**{name: getattr(kinds, name)[rows] for name in KIND_FIELDS}),
+            **{name: values[rows] for name, values in own.items()},
+        )
 
     @property
     def is_alone(self) -> bool:

@@ -1,10 +1,11 @@
 """
-The search for the most that may be offered: two grids of concurrencies, and lines between them.
+The search for the most that may be offered: a grid around a sketch of it, and lines between.
 
 What is missed is nearly exponential in the number in the batch, so logarithms are nearly straight.
 """
 
 from dataclasses import dataclass
+from math import log
 from typing import Final
 
 import numpy as np
@@ -14,19 +15,24 @@ from fleetline.model.bounds import Bounds
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
 from fleetline.model.loop import open_loop
+from fleetline.model.sketch import sketch
 from fleetline.model.slots import capacity_per_s
 from fleetline.model.swing import TINY
 
-FIRST_GRID: Final = np.array([0.0, 0.003, 0.015, 0.05, 0.13, 0.27, 0.45, 0.66, 0.84, 1.0])
-"""Shares of the limit of the batch, dense where ceilings are; first one request alone."""
-SECOND_GRID: Final = np.array([0.17, 0.34, 0.5, 0.66, 0.83])
-"""Parts of the way between two points of the first grid."""
-INSIDE: Final = (0.03, 0.97)
-"""Where between them the first grid may expect the ceiling."""
+AROUND: Final = np.array([-np.inf, -0.4, -0.2, -0.11, -0.05, 0.0, 0.05, 0.11, 0.2, 0.4, np.inf])
+"""The first grid, in logarithms, around where the sketch expects the ceiling: from one request
+alone to the full batch."""
+NARROW: Final = 0.15
+"""Interval of logarithms, narrow enough for a straight line."""
+INSIDE: Final = np.array([0.17, 0.34, 0.5, 0.66, 0.83])
+"""Parts of the way between two points between which it is looked at again."""
+EXPECTED: Final = (0.03, 0.97)
+"""Where between them the ceiling may be expected."""
+MOST_LOOKS: Final = 4
+"""Looks after the first: the widest interval is narrow after three."""
 LEAST_CONCURRENCY: Final = 1e-3
 """Requests in the batch at which a request is alone. [requests]"""
-LEAST_GRID: Final = LEAST_CONCURRENCY * (1.0 + FIRST_GRID)
-"""The least of the first grid, all different. [requests]"""
+LEAST_LEVEL: Final = log(LEAST_CONCURRENCY)
 SEEN: Final = 6
 """What is looked at beside bounds: rate, step time, mean TTFT, loop gain, prefill utilization, and
 logarithm of what is offered."""
@@ -45,35 +51,46 @@ class Found:
 
 
 def search(lanes: Lanes, bounds: Bounds) -> Found:
-    """
-    Find the most that may be offered, and what is missed beyond.
-
-    One grid over all concurrencies, a second one between the two points of the first where a bound
-    begins to be missed, and a straight line between the logarithms of what is missed there. What
-    holds at both points is not looked at again.
-    """
+    """Find the most that may be offered, and what is missed beyond."""
     capacity = capacity_per_s(lanes)
-    most = np.maximum(lanes.batch_limit, 2.0 * LEAST_CONCURRENCY)
-    levels = np.log(np.maximum(most * FIRST_GRID, LEAST_GRID)).reshape(-1, FIRST_GRID.size)
-    rows = np.arange(levels.shape[0])
+    return search_around(lanes, bounds, capacity, sketch(lanes, bounds, capacity))
+
+
+def search_around(lanes: Lanes, bounds: Bounds, capacity: Array, expected: Array) -> Found:
+    """
+    Find it around where it is expected. [requests in the batch], shape (questions, 1)
+
+    A grid around that, with one request alone and the full batch at its ends, and a straight line
+    between the logarithms of what is missed at the two points between which that begins. If these
+    are too far apart it is looked at again between them.
+    """
+    most = np.log(np.maximum(lanes.batch_limit, 2.0 * LEAST_CONCURRENCY))
+    levels = np.minimum(np.maximum(np.log(expected) + AROUND, LEAST_LEVEL), most)
     table = _look(lanes, bounds, capacity, levels)
     possible = np.logical_and.reduce(table[:-SEEN, :, 0] <= 0.0, axis=0)
-    crossing = _crossing(table, rows)
-    over = crossing.high[:-SEEN] > 0.0
-    places = np.logical_or.reduce(over, axis=-1).nonzero()[0]
-    which = crossing.which
-    if places.size:
-        kept = np.concatenate([places, np.arange(-SEEN, 0)])
-        table = _look(lanes, bounds.only(places), capacity, _inside(crossing))
-        low, high = crossing.low[kept, :, np.newaxis], crossing.high[kept, :, np.newaxis]
-        crossing = _crossing(np.concatenate([low, table, high], axis=-1), rows)
-        which = np.where(np.logical_or.reduce(over, axis=0), places[crossing.which], which)
+    crossing = _crossing(table)
+    for _ in range(MOST_LOOKS):
+        wide = (crossing.is_wide() & possible).nonzero()[0]
+        if not wide.size:
+            break
+        if wide.size == possible.size:
+            crossing = _closer(lanes, bounds, capacity, crossing)
+        else:
+            some = _closer(lanes.only(wide), bounds.only(wide), capacity[wide], crossing.only(wide))
+            crossing.update(wide, some)
     return Found(
         capacity_per_s=capacity.reshape(-1, 1),
         possible=possible,
-        missed=which,
+        missed=crossing.which,
         at=crossing.low + crossing.part * (crossing.high - crossing.low),
     )
+
+
+def _closer(lanes: Lanes, bounds: Bounds, capacity: Array, crossing: "_Crossing") -> "_Crossing":
+    """Look again between the two points of a crossing."""
+    table = _look(lanes, bounds, capacity, _inside(crossing))
+    ends = crossing.low[..., np.newaxis], crossing.high[..., np.newaxis]
+    return _crossing(np.concatenate([ends[0], table, ends[1]], axis=-1))
 
 
 def _look(lanes: Lanes, bounds: Bounds, capacity: Array, levels: Array) -> Array:
@@ -102,24 +119,39 @@ class _Crossing:
     which: NDArray[np.intp]
     """The bound."""
 
+    def is_wide(self) -> NDArray[np.bool_]:
+        """Whether anything is missed, and where it begins is not known well."""
+        missed = np.logical_or.reduce(self.high[:-SEEN] > 0.0, axis=0)
+        return np.asarray(missed & (self.high[-1] - self.low[-1] > NARROW))
 
-def _crossing(table: Array, rows: NDArray[np.intp]) -> _Crossing:
+    def only(self, rows: NDArray[np.intp]) -> "_Crossing":
+        """The same of some questions."""
+        return _Crossing(self.low[:, rows], self.high[:, rows], self.part[rows], self.which[rows])
+
+    def update(self, rows: NDArray[np.intp], some: "_Crossing") -> None:
+        """Take over what is known of some questions."""
+        self.low[:, rows], self.high[:, rows] = some.low, some.high
+        self.part[rows], self.which[rows] = some.part, some.which
+
+
+def _crossing(table: Array) -> _Crossing:
     over = np.logical_or.reduce(table[:-SEEN] > 0.0, axis=0)
     over[:, -1] = True
     after = np.maximum(over.argmax(axis=-1), 1)
+    rows = np.arange(after.size)
     low, high = table[:, rows, after - 1], table[:, rows, after]
     before, beyond = low[:-SEEN], high[:-SEEN]
-    part = np.minimum(np.maximum(before / np.minimum(before - beyond, -TINY), 0.0), 1.0)
-    part = np.where(beyond > 0.0, part, 2.0 - beyond)
+    part = before / np.minimum(before - beyond, -TINY)
+    part = np.where(beyond > 0.0, np.minimum(np.maximum(part, 0.0), 1.0), 2.0 - beyond)
     which = part.argmin(axis=0)
     return _Crossing(low=low, high=high, part=np.minimum(part[which, rows], 1.0), which=which)
 
 
 def _inside(crossing: _Crossing) -> Array:
-    """Levels of the second grid, with one where the crossing is expected."""
-    parts = np.empty((crossing.part.size, SECOND_GRID.size + 1))
-    parts[:, :-1] = SECOND_GRID
-    parts[:, -1] = np.minimum(np.maximum(crossing.part, INSIDE[0]), INSIDE[1])
+    """Levels between the two points, one of them where the crossing is expected."""
+    parts = np.empty((crossing.part.size, INSIDE.size + 1))
+    parts[:, :-1] = INSIDE
+    parts[:, -1] = np.minimum(np.maximum(crossing.part, EXPECTED[0]), EXPECTED[1])
     parts.sort(axis=-1)
     low, high = crossing.low[-1, :, np.newaxis], crossing.high[-1, :, np.newaxis]
     return low + (high - low) * parts
