@@ -32,7 +32,8 @@ def convoy_s(lanes: Lanes, loop: Loop) -> tuple[Array, Array]:
     companions_s = loop.single_share * busy * rate * square / settled
     longer_s = lanes.prefill_work_s * seen[..., np.newaxis] + companions_s[..., np.newaxis]
     # What a step that is longer by one adds to a life: the sum of busy^j over its steps.
-    decay = (1.0 - busy[..., np.newaxis] ** steps) / idle[..., np.newaxis]
+    left = np.exp(steps * np.log(np.maximum(busy, TINY))[..., np.newaxis])
+    decay = (1.0 - left) / idle[..., np.newaxis]
     shape = longer_s * decay
     total_s = loop.convoy_share * np.maximum(lanes.decode_steps, 1.0) * average
     convoy = (total_s / np.maximum(mean(lanes, shape), TINY))[..., np.newaxis] * shape / steps
