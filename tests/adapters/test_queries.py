@@ -20,7 +20,8 @@ ALL = frozenset(
 SENT = {
     "names": queries.existing_names(SCOPE),
     "gauges": queries.pod_gauges(SCOPE, ALL),
-    "completions": queries.pod_completions(SCOPE, ALL, 15.0),
+    "completions": queries.pod_completions(SCOPE, ALL),
+    "short": queries.short_completions(SCOPE, ALL, {"chat-1"}, 15.0),
     "growth": queries.pod_growth(SCOPE, ALL),
     "young": queries.young_completions(SCOPE, ALL),
     "means": queries.model_means(SCOPE, ALL),

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 SCRAPE_S = 0.25
-RATE_PER_S = 20.0
+RATE_PER_S = 80.0
 RUNNING = 7.0
 GATEWAY = "gateway_requests_total"
-GATEWAY_PER_S = 25.0
+GATEWAY_PER_S = 100.0
 """More than completes, so that one tells which was read."""
 
 

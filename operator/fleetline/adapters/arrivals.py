@@ -4,12 +4,13 @@ Requests that arrive at a fleet: a gateway's counter where its owner names one, 
 No engine counts arrivals: what arrived is what completed plus what came to be inside.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.observations import PodView, Rows, view_pods
+from fleetline.adapters.pod_rows import Place
 from fleetline.adapters.scope import MODEL_LABELS
 from fleetline.adapters.short_counters import ShortCounters
 from fleetline.control.ports import Reading, unknown
@@ -53,6 +54,12 @@ class Arrivals:
     def keep(self, keys: Collection[str]) -> None:
         """Forget all fleets but these."""
         self._counting = self._counting.intersection(keys)
+
+    def suspects(
+        self, rows: Rows, pods: Mapping[str, Collection[Place]], *, window_s: float
+    ) -> frozenset[Place]:
+        """Pods, of fleets by their keys, whose counters may cover a part of the window only."""
+        return self._short.suspects(rows.by_pod.get(COMPLETED), pods, window_s=window_s)
 
     def note(self, rows: Rows, *, window_s: float, now_s: float) -> None:
         """Take the answers of a turn."""

@@ -4,15 +4,15 @@ What Prometheus is asked about all fleets in a turn, everything at once.
 Each answer is indexed as it comes, so that not all are held at once.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from fleetline.adapters import queries
 from fleetline.adapters.arrivals import COMPLETED, GROWTH, SHORT, YOUNG
 from fleetline.adapters.engine_metrics import Quantity
 from fleetline.adapters.observations import Rows
-from fleetline.adapters.pod_rows import GAUGES
-from fleetline.adapters.prometheus import Prometheus, Row, together
+from fleetline.adapters.pod_rows import GAUGES, Place
+from fleetline.adapters.prometheus import Prometheus, together
 from fleetline.adapters.sample_stream import Take
 from fleetline.adapters.scope import Scope
 from fleetline.adapters.standstill import standstill
@@ -44,6 +44,19 @@ class Inquiry:
         )
         return tuple(text for texts in warnings for text in texts)
 
+    async def ask_short(
+        self, prometheus: Prometheus, rows: Rows, suspects: Collection[Place]
+    ) -> tuple[str, ...]:
+        """Ask which of some pods have counters that cover a part of the window only."""
+        if not suspects or self.interval_s is None:
+            return ()
+        scope = replace(self.scope, namespaces=tuple(sorted({place[0] for place in suspects})))
+        pods = {pod for _, pod in suspects}
+        promql = queries.short_completions(scope, self.names, pods, self.interval_s)
+        if not promql:
+            return ()
+        return await prometheus.feed(promql, lambda found: rows.add_pods(found, SHORT, scope))
+
     def _questions(self, rows: Rows, note_still: Take) -> list[tuple[str, Take]]:
         """Each query, and what takes its answer."""
         scope, names = self.scope, self.names
@@ -51,15 +64,9 @@ class Inquiry:
         def pods(prefix: str) -> Take:
             return lambda found: rows.add_pods(found, prefix, scope)
 
-        def completions(found: Sequence[Row]) -> None:
-            """Keep apart what covers a part of the window only."""
-            for prefix, is_short in ((COMPLETED, False), (SHORT, True)):
-                of_kind = (row for row in found if queries.is_short(row.labels) is is_short)
-                rows.add_pods(of_kind, prefix, scope)
-
         return [
             (queries.pod_gauges(scope, names), pods(GAUGES)),
-            (queries.pod_completions(scope, names, self.interval_s), completions),
+            (queries.pod_completions(scope, names), pods(COMPLETED)),
             (queries.pod_growth(scope, names), pods(GROWTH)),
             (queries.young_completions(scope, names, self.young), pods(YOUNG)),
             (queries.model_means(scope, names), lambda found: rows.add_models(found, scope)),

@@ -12,7 +12,7 @@ from fleetline.adapters.engine_metrics import LATENCIES, Quantity
 from fleetline.adapters.manifest import FleetObject
 from fleetline.adapters.observations import PodView, Rows, length_distribution, view_pods
 from fleetline.adapters.pod_rows import GAUGES, Model, Place
-from fleetline.adapters.prometheus import Prometheus
+from fleetline.adapters.prometheus import Prometheus, PrometheusError
 from fleetline.adapters.readings import Readings, pod_mean, pod_sum
 from fleetline.adapters.scope import Scope, model_labels_of
 from fleetline.adapters.seldom import Seldom
@@ -156,8 +156,17 @@ class EngineMetrics:
             rows,
             lambda found: self._standstill.note(found, scope, now_s=self._clock()),
         )
+        pods = {
+            one.key: [(one.namespace, pod.name) for pod in self._pods_of(one)] for one in fleets
+        }
+        suspects = self._arrivals.suspects(rows, pods, window_s=scope.window_s)
+        try:
+            warnings += await inquiry.ask_short(self._prometheus, rows, suspects)
+        except PrometheusError as error:
+            warnings += (str(error),)  # the other answers stay; what is partial lowers nothing
+        else:
+            self._arrivals.note(rows, window_s=scope.window_s, now_s=self._clock())
         self._standstill.compare(rows.by_pod.get(GAUGES))
-        self._arrivals.note(rows, window_s=scope.window_s, now_s=self._clock())
         lengths = await self._seldom.lengths(scope)
         rows.add_buckets(lengths.rows, scope, LENGTHS)
         return rows, warnings

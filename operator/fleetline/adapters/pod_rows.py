@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 GAUGES: Final = "gauge/"
@@ -56,6 +56,19 @@ class PodRows:
         """Rows of a pod; none of an unknown one."""
         number = (self._places if self._given is None else self._given).get(place)
         return [] if number is None else self._at(number)
+
+    def total(self, places: Iterable[Place]) -> float:
+        """Sum of all that some pods show."""
+        numbers = self._places if self._given is None else self._given
+        chosen = [number for place in places if (number := numbers.get(place)) is not None]
+        columns = (
+            column[number]
+            for column in self._columns.values()
+            for number in chosen
+            if number < len(column) and not math.isnan(column[number])
+        )
+        more = (value for number in chosen for _, _, value in self._more.get(number, ()))
+        return math.fsum(columns) + math.fsum(more)
 
     def __iter__(self) -> Iterator[Place]:
         """Pods that have rows."""

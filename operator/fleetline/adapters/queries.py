@@ -6,7 +6,7 @@ differ only in labels that no engine sets, fall together in the inner `max`. Rat
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from fleetline.adapters.engine_metrics import Candidate, Kind, Quantity, Question, questions
@@ -18,12 +18,14 @@ IDENTITY: Final = (
 )
 """Labels that engines set to tell their own series apart; these are summed over."""
 
-SHORT_PART: Final = "short"
-"""How the tag ends of a counter that covers a part of the window only."""
+WHOLE: Final = 0.9
+"""Share of a window's scrapes with which a rate that fell is whole: none of four may be lost."""
+
+GATEWAY_WHOLE: Final = 0.7
+"""Share of the most scrapes of a window with which a gateway's rate is whole: one may be lost."""
 
 GATEWAY_PAST_S: Final = 1800.0
-WHOLE: Final = 0.7
-"""Share of a window's scrapes with which its rates are whole: one of four may be lost."""
+"""How far back the most scrapes are looked for. [s]"""
 
 LENGTHS_WINDOW_S: Final = 1800.0
 
@@ -67,30 +69,35 @@ def pod_gauges(scope: Scope, existing: frozenset[str]) -> str:
     )
 
 
-def pod_completions(scope: Scope, existing: frozenset[str], interval_s: float | None = None) -> str:
-    """
-    Ask for completed requests per second over the window, by pod; and for what is short of it.
+def pod_completions(scope: Scope, existing: frozenset[str]) -> str:
+    """Ask for completed requests per second over the window, by pod."""
+    return _union(
+        _tagged(
+            _per_pod(scope, question, f"rate({scope.selector(one.name)}{_window(scope)})"),
+            question,
+            one,
+        )
+        for question, one in _present((Quantity.COMPLETIONS,), existing)
+    )
 
-    A rate divides by the whole window: of a counter that Prometheus saw for half of it only (it
-    was away, or the engine did not show it), the rate is half of what happened. If it is known how
-    far scrapes are apart, the counts of such pods are asked for too, marked `SHORT_PART`.
+
+def short_completions(
+    scope: Scope, existing: frozenset[str], pods: Collection[str], interval_s: float
+) -> str:
     """
+    Ask for the counts of those pods whose counter covers a part of the window only.
+
+    A rate divides by the whole window: of a counter that Prometheus saw for half of it (it was
+    away, or the engine did not show it), the rate is half of what happened.
+    """
+    least = WHOLE * scope.window_s / interval_s
     arms = []
     for question, one in _present((Quantity.COMPLETIONS,), existing):
-        over = f"{scope.selector(one.name)}{_window(scope)}"
-        arms.append(_tagged(_per_pod(scope, question, f"rate({over})"), question, one))
-        if interval_s is not None:
-            least = WHOLE * scope.window_s / interval_s
-            seen = f"max by ({scope.by_pod}) (count_over_time({over}))"
-            last = _per_pod(scope, question, f"last_over_time({over})")
-            counts = f"({last}) and ({seen} < {least:g})"
-            arms.append(_tagged(counts, question, one, SHORT_PART))
+        over = f"{of_pods(scope, scope.selector(one.name), pods)}{_window(scope)}"
+        seen = f"max by ({scope.by_pod}) (count_over_time({over}))"
+        last = _per_pod(scope, question, f"last_over_time({over})")
+        arms.append(_tagged(f"({last}) and ({seen} < {least:g})", question, one))
     return _union(arms)
-
-
-def is_short(labels: Mapping[str, str]) -> bool:
-    """Whether a row of `pod_completions` is about a counter that covers a part of the window."""
-    return labels.get(TAG, "").endswith(SHORT_PART)
 
 
 def pod_growth(scope: Scope, existing: frozenset[str]) -> str:
@@ -172,7 +179,7 @@ def gateway_rates(scope: Scope, counters: Iterable[tuple[str, str]]) -> str:
         inner = f"max by ({by}, {scope.pod_label}, {label}) ({rate})"
         seen = f"max by ({by}, {label}) (count_over_time({selector}{window}))"
         usual = f"max_over_time(({seen})[{_seconds(GATEWAY_PAST_S)}:{_seconds(scope.window_s)}])"
-        total = f"sum by ({by}, {label}) ({inner}) and ({seen} >= {WHOLE:g} * {usual})"
+        total = f"sum by ({by}, {label}) ({inner}) and ({seen} >= {GATEWAY_WHOLE:g} * {usual})"
         arms.append(f'label_replace({total}, "{TAG}", "{counter}/{label}", "", "")')
     return _union(arms)
 
