@@ -216,8 +216,8 @@ async def test_what_goes_and_comes_back_is_no_dip(
 
     known_per_s = [one for one in seen_per_s if one is not None]
     assert None in seen_per_s
-    assert min(known_per_s) > 0.6 * RATE_PER_S
-    assert max(known_per_s) < 1.6 * RATE_PER_S
+    assert min(known_per_s) > 0.5 * RATE_PER_S
+    assert max(known_per_s) < 2.0 * RATE_PER_S
     assert seen_per_s[-1] is not None
 
 
@@ -235,7 +235,7 @@ async def test_a_gateway_that_was_away_leaves_the_word_to_the_engines(tmp_path: 
             await asyncio.sleep(SCRAPE_S / 2)
 
     assert before.arrival_rate_per_s.value == pytest.approx(GATEWAY_PER_S, rel=0.1)
-    assert all(one is not None and one > 0.6 * RATE_PER_S for one in seen_per_s)
+    assert all(one is not None and one > 0.5 * RATE_PER_S for one in seen_per_s)
     assert seen_per_s[-1] == pytest.approx(GATEWAY_PER_S, rel=0.1)
 
 
