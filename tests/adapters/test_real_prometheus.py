@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from fleetline.adapters import queries
 from fleetline.adapters.engines import EngineMetrics
 from fleetline.adapters.manifest import FleetObject, MetricsSpec
 from fleetline.adapters.prometheus import Prometheus
@@ -219,6 +220,22 @@ async def test_what_goes_and_comes_back_is_no_dip(
     assert min(known_per_s) > 0.5 * RATE_PER_S
     assert max(known_per_s) < 2.0 * RATE_PER_S
     assert seen_per_s[-1] is not None
+
+
+async def test_if_samples_cannot_be_counted_the_answer_is_partial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines = Engines(["chat-1", "chat-2"], since_s=time.time() - 3600.0)
+    async with observing(tmp_path, engines, jobs=("one",)) as metrics:
+        before = await seen(metrics)
+        monkeypatch.setattr(queries, "short_completions", lambda *_: "no query")
+        engines.rate_per_s, engines.since_s = RATE_PER_S / 4, time.time() - 3600.0
+        await asyncio.sleep(metrics.window_s + 3 * SCRAPE_S)
+        fallen = (await metrics.observe([a_fleet()]))["default/chat"]
+
+    assert not before.is_partial
+    assert fallen.is_partial
+    assert fallen.arrival_rate_per_s.is_known
 
 
 async def test_a_gateway_that_was_away_leaves_the_word_to_the_engines(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetline.adapters.arrivals import Arrivals, Arrived, Inside, gateway_label
+from fleetline.adapters.arrivals import SHORT, Arrivals, Arrived, Inside, gateway_label
 from fleetline.adapters.asking import Inquiry
 from fleetline.adapters.engine_metrics import LATENCIES, Quantity
 from fleetline.adapters.manifest import FleetObject
@@ -164,6 +164,7 @@ class EngineMetrics:
             warnings += await inquiry.ask_short(self._prometheus, rows, suspects)
         except PrometheusError as error:
             warnings += (str(error),)  # the other answers stay; what is partial lowers nothing
+            rows.by_pod.pop(SHORT, None)
         else:
             self._arrivals.note(rows, window_s=scope.window_s, now_s=self._clock())
         self._standstill.compare(rows.by_pod.get(GAUGES))

@@ -25,7 +25,7 @@ FALLEN_SHARE: Final = 0.72
 """Of what was known to be whole: less than one lost scrape of four leaves, which is 0.75."""
 
 LEAST_COMPLETIONS: Final = 20.0
-"""Fewer in a window fall by chance, and ask for no replica."""
+"""Fewer in a window fall by chance at every other turn: of so few, a gap may be read too low."""
 
 
 class ShortCounters:
