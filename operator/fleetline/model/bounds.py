@@ -21,6 +21,8 @@ MOST_OF_CAPACITY: Final = 0.97
 queue still drains, but not within any time that matters."""
 
 
+METRICS: Final = tuple(Metric)
+"""The order of bounds."""
 FEWEST: Final = 1e-4
 """Share of requests below which nobody counts those that miss."""
 
@@ -47,6 +49,10 @@ class Question:
     replicas: int = 1
 
 
+def _place(objective: Objective) -> int:
+    return METRICS.index(objective.metric)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """Objectives of all questions, stacked by metric; questions without one have none to miss."""
@@ -59,7 +65,7 @@ class Bounds:
         """Stack them; objectives of one metric side by side, as many as one question has."""
         stacked = []
         asked = {one.metric for question in questions for one in question.objectives}
-        for metric in (one for one in Metric if one in asked):
+        for metric in (one for one in METRICS if one in asked):
             wanted = [
                 [one for one in question.objectives if one.metric is metric]
                 for question in questions
@@ -73,10 +79,14 @@ class Bounds:
                 )
         return cls(targets=tuple(stacked))
 
-    def alone(self) -> Self:
-        """Bounds of one question, as `Lanes.alone`."""
-        targets = tuple((one, target[0, 0, 0], share[0, 0]) for one, target, share in self.targets)
-        return type(self)(targets=targets)
+    @classmethod
+    def alone(cls, objectives: Sequence[Objective]) -> Self:
+        """Bounds of one question without the axis of questions, as `Lanes.alone`."""
+        ordered = sorted(objectives, key=_place)
+        numbers = np.array([(one.target_s, one.percentile / 100.0) for one in ordered])
+        return cls(
+            targets=tuple((one.metric, *pair) for one, pair in zip(ordered, numbers, strict=True))
+        )
 
     def only(self, rows: NDArray[np.intp]) -> Self:
         """Bounds of some questions."""

@@ -85,11 +85,10 @@ def _ceilings(questions: Sequence[Question]) -> list[Ceiling]:
         if question.replicas < 1:
             raise ModelError(f"replicas must be >= 1, got {question.replicas}")
     asked = [(one.replica, one.workload, one.replicas) for one in questions]
-    bounds = Bounds.of(questions)
     if len(questions) == 1:
-        lanes, bounds = Lanes.alone(*asked[0]), bounds.alone()
+        lanes, bounds = Lanes.alone(*asked[0]), Bounds.alone(questions[0].objectives)
     else:
-        lanes = Lanes.of(asked)
+        lanes, bounds = Lanes.of(asked), Bounds.of(questions)
     if not np.all(lanes.kv_limit >= 1):
         least = asked[int(np.argmin(lanes.kv_limit))]
         check_fit(least[0], Lanes.of([least]))

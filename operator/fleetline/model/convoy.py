@@ -25,11 +25,12 @@ def convoy_s(lanes: Lanes, loop: Loop) -> tuple[Array, Array]:
     [s], [s^2]
     """
     steps, average = lanes.lives.steps, loop.mean_step_s
+    single = loop.chunked.single_share
     rate, square = loop.arrival_rate_per_s * loop.others_share, loop.seen_square_s2
     busy = lanes.coupling * np.minimum(loop.held, MOST_BUSY)
     idle, settled = 1.0 - busy, 1.0 - busy * busy
-    seen = loop.single_share * np.minimum(loop.seen_s / lanes.work_s, 1.0)
-    companions_s = loop.single_share * busy * rate * square / settled
+    seen = single * np.minimum(loop.seen_s / lanes.work_s, 1.0)
+    companions_s = single * busy * rate * square / settled
     longer_s = lanes.prefill_work_s * seen[..., np.newaxis] + companions_s[..., np.newaxis]
     # What a step that is longer by one adds to a life: the sum of busy^j over its steps.
     left = np.exp(steps * np.log(np.maximum(busy, TINY))[..., np.newaxis])
@@ -41,13 +42,13 @@ def convoy_s(lanes: Lanes, loop: Loop) -> tuple[Array, Array]:
     # before it: single steps, less what the life cuts off.
     each_s, before_s = average / (idle * idle), busy * busy * average / settled
     cut_s = 2.0 * busy / (1.0 + busy) * each_s
-    beside_s = longer_s - (before_s * (1.0 - loop.single_share))[..., np.newaxis]
+    beside_s = longer_s - (before_s * (1.0 - single))[..., np.newaxis]
     varied_s = each_s[..., np.newaxis] * steps + decay * (decay * beside_s - cut_s[..., np.newaxis])
     variance, burst = varied_s * (rate * square)[..., np.newaxis], 1.0 + lanes.lives.refill
     if not lanes.is_poisson:
         stay_s = steps * average[..., np.newaxis]
         more = later_companions(lanes, stay_s) / stay_s * square[..., np.newaxis]
-        inside_s = varied_s - (before_s * loop.single_share)[..., np.newaxis] * (decay * decay)
+        inside_s = varied_s - (before_s * single)[..., np.newaxis] * (decay * decay)
         variance = variance + inside_s * more
         burst = burst + _lasting_bursts(lanes, stay_s)
     return convoy, variance * (np.maximum(burst, 0.0) * lanes.lives.outlasting)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,13 @@ from fleetline.model.workload import TokenLengths
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Kinds:
-    """A few representative kinds of requests, axis last."""
+    """
+    A few representative kinds of requests, axis last.
+
+    Moments of them are worked out once, when they are first needed.
+    """
 
     prompt_tokens: Array
     """Part of the prompt that has to be computed. [tokens]"""
@@ -25,6 +29,37 @@ class Kinds:
     output_third: Array
     """Third central moment of output lengths within a kind. [tokens^3]"""
     weights: Array
+
+    @cached_property
+    def mean_prompt_tokens(self) -> Array:
+        """Mean of `prompt_tokens`. [tokens]"""
+        return self._mean(self.prompt_tokens)
+
+    @cached_property
+    def prompt_square(self) -> Array:
+        """Mean square of `prompt_tokens`. [tokens^2]"""
+        return self._mean(self.prompt_tokens * self.prompt_tokens)
+
+    @cached_property
+    def mean_output_tokens(self) -> Array:
+        """Mean of `output_tokens`. [tokens]"""
+        return self._mean(self.output_tokens)
+
+    @cached_property
+    def stay_square(self) -> Array:
+        """Square of the coefficient of variation of all output lengths."""
+        square = self.output_tokens * self.output_tokens + self.output_variance
+        average = self.mean_output_tokens
+        return self._mean(square) / (average * average) - 1.0
+
+    @cached_property
+    def prompt_pairs(self) -> Array:
+        """Pairs of a prompt's token and an earlier one, by kind. [tokens^2]"""
+        return self.prompt_tokens * (self.cached_tokens + self.prompt_tokens / 2.0)
+
+    def _mean(self, values: Array) -> Array:
+        average: Array = np.vecdot(self.weights, values)
+        return average
 
 
 KIND_FIELDS = tuple(field.name for field in fields(Kinds))

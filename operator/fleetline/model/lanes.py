@@ -128,6 +128,11 @@ class Lanes:
         return self.prefill_work_s * self.prefill_work_s
 
     @cached_property
+    def prefill_uneven(self) -> Array:
+        """The same over the square of their mean work."""
+        return self.prefill_square_s2 / (self.work_s * self.work_s)[..., np.newaxis]
+
+    @cached_property
     def prefill_token_s(self) -> Array:
         """Work of one prompt token, by tokens rather than by prompts. [s/token]"""
         work = self.prefill_work_s * self.kinds.prompt_tokens
@@ -188,22 +193,24 @@ class Lanes:
     def _of(cls, kinds: Kinds, columns: Sequence[Array]) -> Self:
         given = dict(zip(NUMBERS, columns, strict=True))
         step = {name: given.pop(name) for name in COEFFICIENTS}
-        replicas, weights, prompts = given["replicas"], kinds.weights, kinds.prompt_tokens
+        replicas, weights = given["replicas"], kinds.weights
         bursts = given.pop("dispersion_beyond") / replicas
         coupling = replicas**POOLING_EXPONENT
-        work = _prefill_work_s(kinds, step)
-        outputs = np.vecdot(weights, kinds.output_tokens)
+        token_s, pair_s = step["prefill_token_s"], step["prefill_pair_s"]
+        work = kinds.prompt_tokens * token_s[..., np.newaxis]
+        work = work + kinds.prompt_pairs * pair_s[..., np.newaxis]
+        answers = np.maximum(kinds.mean_output_tokens - 1.0, LEAST_STEPS)
         return cls(
             step=step,
             kinds=kinds,
             prefill_work_s=work,
             work_s=np.vecdot(weights, work),
             work_square_s2=np.vecdot(weights, work * work),
-            decode_steps=np.maximum(outputs - 1.0, LEAST_STEPS) / step["tokens_per_step"],
-            prompt_tokens=np.vecdot(weights, prompts),
-            prompt_square=np.vecdot(weights, prompts * prompts),
+            decode_steps=answers / step["tokens_per_step"],
+            prompt_tokens=kinds.mean_prompt_tokens,
+            prompt_square=kinds.prompt_square,
             bursts=bursts,
-            stay_square=_stay_square(kinds, outputs),
+            stay_square=kinds.stay_square,
             outside=coupling * np.minimum(1.0 + bursts / 2.0, 1.0),
             coupling=coupling,
             dispersion=1.0 + bursts,
@@ -217,15 +224,3 @@ LEAST_STEPS = 1e-12
 POOLING_EXPONENT = -0.6
 """Behind a least-loaded router a replica gets its next request when one has left: the more
 replicas, the more each works like a closed loop. From iteration-level simulation."""
-
-
-def _prefill_work_s(kinds: Kinds, step: dict[str, Array]) -> Array:
-    pairs = kinds.prompt_tokens * (kinds.cached_tokens + kinds.prompt_tokens / 2.0)
-    token_s = step["prefill_token_s"][..., np.newaxis]
-    pair_s = step["prefill_pair_s"][..., np.newaxis]
-    return kinds.prompt_tokens * token_s + pairs * pair_s
-
-
-def _stay_square(kinds: Kinds, outputs: Array) -> Array:
-    square = kinds.output_tokens * kinds.output_tokens + kinds.output_variance
-    return np.asarray(np.vecdot(kinds.weights, square) / (outputs * outputs) - 1.0)

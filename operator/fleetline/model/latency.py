@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from fleetline.model.convoy import convoy_s
-from fleetline.model.distribution import Latency, shifted
+from fleetline.model.distribution import Latency, excess_of
 from fleetline.model.first_token import own_prefill_s, prefill_wait
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
@@ -48,20 +48,21 @@ def time_to_first_token(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Late
     """Arrival to first token."""
     own, wait = own_prefill_s(lanes, loop), prefill_wait(lanes, loop)
     shift = lanes.step["request_s"][..., np.newaxis] + own
-    variance = wait.variance_s2[..., np.newaxis]
-    average = shift + wait.mean_s[..., np.newaxis]
+    excess, variance = wait.mean_s[..., np.newaxis], wait.variance_s2[..., np.newaxis]
     weights = lanes.kinds.weights
     share, slot = slot_wait(lanes, loop, capacity_per_s)
     if not (share > RARE).any():
-        return Latency(mean_s=average, variance_s2=variance, shift_s=shift, weights=weights)
-    late = share[..., np.newaxis]
-    later = np.broadcast_to(variance + slot.variance_s2[..., np.newaxis], shift.shape)
-    variance = np.broadcast_to(variance, shift.shape)
+        return Latency(shift_s=shift, excess_s=excess, variance_s2=variance, weights=weights)
+    late, alike = share[..., np.newaxis], np.zeros_like(shift)
+
+    def doubled(prompt: Array, waiting: Array) -> Array:
+        return np.concatenate([alike + prompt, alike + waiting], axis=-1)
+
     return Latency(
-        mean_s=np.concatenate([average, average + slot.mean_s[..., np.newaxis]], axis=-1),
-        variance_s2=np.concatenate([variance, later], axis=-1),
-        shift_s=np.concatenate([shift, shift], axis=-1),
-        weights=np.concatenate([weights * (1.0 - late), weights * late], axis=-1),
+        shift_s=doubled(shift, shift),
+        excess_s=doubled(excess, excess + slot.mean_s[..., np.newaxis]),
+        variance_s2=doubled(variance, variance + slot.variance_s2[..., np.newaxis]),
+        weights=doubled(weights * (1.0 - late), weights * late),
     )
 
 
@@ -75,7 +76,6 @@ def time_per_output_token(lanes: Lanes, loop: Loop) -> Latency:
     convoy, gathered = convoy_s(lanes, loop)
     if not lanes.is_poisson:
         convoy = convoy + _companions_s(lanes, loop)
-    token = convoy + loop.mean_step_s[..., np.newaxis]
     drift = _drift_s2(lanes, loop)
     deviation = np.sqrt(drift)
     both = lanes.lives.drift_share * np.sqrt(gathered) * deviation
@@ -84,10 +84,11 @@ def time_per_output_token(lanes: Lanes, loop: Loop) -> Latency:
     third = 2.0 * gathered * variance / excess
     third = third + _drift_skewness(loop)[..., np.newaxis] * (drift * drift)
     variance = variance + drift
+    above = excess_of(variance, third)
     by_step = Latency(
-        mean_s=token,
+        shift_s=convoy + loop.mean_step_s[..., np.newaxis] - above,
+        excess_s=above,
         variance_s2=variance,
-        shift_s=shifted(token, variance, third),
         weights=lanes.kinds.weights,
         most_s=SLACK * deviation + full_step_s(lanes, loop)[..., np.newaxis],
     )
@@ -117,36 +118,34 @@ def inter_token_latency(loop: Loop) -> Latency:
         loop.extra_variance_s2 / np.maximum(some, TINY) - (1.0 - some) * extra**2, 0
     )
     shift = np.maximum(plain - SLACK * np.sqrt(level), 0.5 * plain)
+    above = plain * stretch - shift
     return Latency(
-        mean_s=np.stack([plain * stretch, (plain + extra) * stretch], axis=-1),
-        variance_s2=np.stack([level, level + spread], axis=-1),
         shift_s=np.stack([shift, shift], axis=-1),
+        excess_s=np.stack([above, above + extra * stretch], axis=-1),
+        variance_s2=np.stack([level, level + spread], axis=-1),
         weights=np.stack([1.0 - some, some], axis=-1),
     )
 
 
 def end_to_end(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Latency:
     """Arrival to last token."""
-    first, token = (
-        time_to_first_token(lanes, loop, capacity_per_s),
-        time_per_output_token(lanes, loop),
-    )
-    repeats = first.mean_s.shape[-1] // token.mean_s.shape[-1]
-    gaps = lanes.kinds.output_tokens - 1.0
-
-    unequal = lanes.kinds.output_variance * token.mean_s**2
+    first = time_to_first_token(lanes, loop, capacity_per_s)
+    token = time_per_output_token(lanes, loop)
+    token_s, gaps = token.mean_s, lanes.kinds.output_tokens - 1.0
+    repeats = first.shift_s.shape[-1] // token_s.shape[-1]
+    unequal = lanes.kinds.output_variance * token_s**2
 
     def tiled(values: Array) -> Array:
         return np.concatenate([values] * repeats, axis=-1)
 
-    average = first.mean_s + tiled(gaps * token.mean_s)
     variance = first.variance_s2 + tiled(gaps * gaps * token.variance_s2 + unequal)
-    lengths = lanes.kinds.output_third * token.mean_s**3
+    lengths = lanes.kinds.output_third * token_s**3
     third = first.third_s3() + tiled(gaps**3 * token.third_s3() + lengths)
+    above = excess_of(variance, third)
     return Latency(
-        mean_s=average,
+        shift_s=first.mean_s + tiled(gaps * token_s) - above,
+        excess_s=above,
         variance_s2=variance,
-        shift_s=shifted(average, variance, third),
         weights=first.weights,
     )
 

@@ -93,12 +93,6 @@ class Loop:
         return self.token_slope_s * self.token_slope_s * self.spread_requests2
 
     @cached_property
-    def single_share(self) -> Array:
-        """How far the steps after the own prompt gather more than those before. 0..1"""
-        filled2 = self.chunked.filled * self.chunked.filled
-        return 1.0 - filled2 * filled2
-
-    @cached_property
     def seen_s(self) -> Array:
         """What one prompt adds to steps, all its chunks together: the rest of it hides. [s]"""
         return self.extra_s / np.maximum(self.arrival_rate_per_s * self.mean_step_s, TINY)
@@ -125,37 +119,37 @@ def open_loop(lanes: Lanes, offered: Array) -> Loop:
     decoding = offered * (1.0 + np.minimum(calm.convoy_share, MOST_CONVOY))
     spread = spread_requests2(decoding, ratio, calm.pull)
     apart = swing(lanes, decoding, calm.mean_step_s, calm.slope_s, spread)
-    return _loop(lanes, decoding, ratio, present=offered, outside=lanes.outside, apart=apart)
+    return _loop(lanes, decoding, ratio, calm.brought, apart=apart)
 
 
 def closed_loop(lanes: Lanes, decoding: Array) -> Loop:
     """State when the batch holds exactly `decoding` requests: a request meets one less."""
-    return _loop(lanes, decoding, np.zeros_like(decoding), present=decoding)
+    step = decode_parts_s(lanes, np.maximum(decoding, 1.0))
+    brought = Brought.by(lanes, decoding, step, decoding=decoding)
+    return _loop(lanes, decoding, np.zeros_like(decoding), brought)
 
 
 def observed_loop(lanes: Lanes, decoding: Array, arrival_rate_per_s: Array) -> Loop:
     """State when both the number in the batch and the arrival rate of a lane are measured."""
     ratio = variance_ratio(lanes, decoding / np.maximum(arrival_rate_per_s, TINY))
-    rate_per_s, outside = arrival_rate_per_s, lanes.outside
-    return _loop(lanes, decoding, ratio, present=decoding, outside=outside, rate_per_s=rate_per_s)
+    step = decode_parts_s(lanes, np.maximum(decoding + ratio, 1.0))
+    brought = Brought.by(lanes, decoding, step, decoding=decoding, outside=lanes.outside)
+    return _loop(lanes, decoding, ratio, brought, rate_per_s=arrival_rate_per_s)
 
 
 def _loop(
     lanes: Lanes,
     decoding: Array,
     ratio: Array,
+    brought: Brought,
     *,
-    present: Array,
-    outside: Array | float = 0.0,
     rate_per_s: Array | None = None,
     apart: tuple[Array, Array] | None = None,
 ) -> Loop:
     """
-    State of a batch of `decoding` sequences.
+    State of a batch of `decoding` sequences that bring prompts.
 
     `ratio`: variance over mean of the number if speed did not depend on it.
-    `present`: as many as bring new prompts, one each in O steps.
-    `outside`: how far the next request comes from outside rather than to a place that is free.
     `apart`: how far the number met, and relatively the prompts of a step, swing.
     `rate_per_s`: the arrival rate if it is measured; otherwise that of the prompts brought.
     """
@@ -165,8 +159,6 @@ def _loop(
     else:
         levels, center, pick = np.maximum(_sides(met, apart[0]), 1.0), 1, middle
     steps_s, gaps_s = decode_parts_s(lanes, levels)
-    step = (steps_s[center], gaps_s[center])
-    brought = Brought.by(lanes, present, step, decoding=decoding, outside=outside)
     arrivals, chunked = brought.arrivals, brought.chunked
     if apart is None:
         arrivals_at = np.array([arrivals, arrivals])
@@ -182,7 +174,7 @@ def _loop(
     held = extra_s / mean_step_s
     if apart is None:  # the swing of prompts is not in the levels yet
         slope_s = slope_s / np.maximum(1.0 - held, LEAST_PULL)
-    square = (variance + chunked.filled * (extra_s * extra_s)) / np.maximum(arrivals, TINY)
+    square = (variance + chunked.filled * (extra_s * extra_s)) / arrivals
     pull = decoding * slope_s / mean_step_s
     # W = O tau, and g = lambda dW/dN = lambda (O t' + d(extra)/da)
     rate = brought.offers / mean_step_s if rate_per_s is None else rate_per_s
@@ -200,12 +192,12 @@ def _loop(
         held=held,
         extra_variance_s2=variance,
         others_share=brought.others_share,
-        seen_square_s2=square * lanes.work_square_s2 / chunked.square_s2,
+        seen_square_s2=square * (lanes.work_uneven / chunked.uneven),
         mixed_share=some,
         convoy_share=convoy_share(lanes, held, brought),
         prefill_utilization=rate * lanes.work_s,
         chunked=chunked,
-        own_prefill_s=brought.own_s,
+        own_prefill_s=chunked.own_s(lanes, steps_s[center], gaps_s[center]),
         loop_gain=held + rate * lanes.decode_steps * slope_s * (1.0 - held),
     )
 

@@ -10,9 +10,12 @@ from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
 from fleetline.model.swing import TINY
 
-BLUNTEST = 1e-3
-SHARPEST = 1e4
-"""Shapes of a gamma distribution that is as good as never anything, and as a fixed number."""
+BLUNTEST = 1e3
+SHARPEST = 1e-4
+"""Variance over square of mean of a gamma distribution that is as good as never anything, and as a
+fixed number."""
+LEAST_FILLED = 1e-3
+"""Share of a budget below which a prompt is as good as none. 0..1"""
 
 
 def decode_parts_s(lanes: Lanes, sequences: Array) -> tuple[Array, Array]:
@@ -41,8 +44,12 @@ class Chunked:
     """Mean number of chunks of a prompt."""
     filled: Array
     """How far one chunk fills the budget. 0..1"""
-    square_s2: Array
-    """Mean square of a prompt's work over its chunks. [s^2]"""
+    taken: Array
+    """Budgets that a prompt fills, all its chunks together."""
+    uneven: Array
+    """Mean square of a prompt's work over its chunks, over the square of its mean work."""
+    single_share: Array
+    """How far the steps after the own prompt gather more than those before. 0..1"""
 
     @classmethod
     def of(cls, lanes: Lanes, decoding: Array) -> Self:
@@ -50,14 +57,21 @@ class Chunked:
         room = np.maximum(lanes.step_token_budget - decoding, 1.0)
         parts = np.ceil(lanes.kinds.prompt_tokens / room[..., np.newaxis])
         pieces = mean(lanes, parts)
-        filled = lanes.prompt_tokens / (pieces * room)
+        filled = np.maximum(lanes.prompt_tokens / (pieces * room), LEAST_FILLED)
+        filled2 = filled * filled
         return cls(
             room_tokens=room,
             parts=parts,
             pieces=pieces,
-            filled=np.minimum(np.maximum(filled, 1e-3), 1.0),
-            square_s2=mean(lanes, lanes.prefill_square_s2 / parts),
+            filled=filled,
+            taken=filled * pieces,
+            uneven=mean(lanes, lanes.prefill_uneven / parts),
+            single_share=1.0 - filled2 * filled2,
         )
+
+    def own_s(self, lanes: Lanes, step_s: Array, gap_s: Array) -> Array:
+        """Mean time of the steps that hold the own prompt, as if it were the only one. [s]"""
+        return self.pieces * step_s + np.maximum(lanes.work_s - self.pieces * gap_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +87,14 @@ class PrefillWork:
     gap_s: Array
     some: Array
     """Share of steps that hold some, P(A > 0). 0..1"""
-    average_s: Array
-    """E[A | A > 0]. [s]"""
-    shape: Array
-    """Of the gamma distribution."""
+    total_s: Array
+    """E[A]. [s]"""
+    spread: Array
+    """Variance over square of mean of A, given A > 0: the inverse of the gamma's shape."""
     hidden: Array
-    """The gap in its scale."""
+    """The gap in the gamma's scale."""
+    behind_s: Array
+    """What a gap would take of a step on average if all prompts outlasted it. [s]"""
     beyond: Array
     """P(A > gap | A > 0). 0..1"""
     above: Array
@@ -86,40 +102,37 @@ class PrefillWork:
 
     @classmethod
     def of(cls, lanes: Lanes, gap_s: Array, arrivals: Array, chunked: Chunked) -> Self:
-        """Work of `arrivals` prompts a step."""
-        filled = chunked.filled
-        room = np.maximum(1.0 - arrivals * (filled * chunked.pieces), TINY)
-        some = np.maximum(-np.expm1(np.log(room) / filled), TINY)
-        total = arrivals * lanes.work_s
-        square = arrivals * chunked.square_s2 + total * total * (1.0 - filled)
-        average = np.maximum(total / some, TINY)
-        average2 = average * average
-        spread = np.maximum(square / some - average2, TINY * TINY)
-        shape = np.minimum(np.maximum(average2 / spread, BLUNTEST), SHARPEST)
-        hidden = gap_s * shape / average
+        """Work of `arrivals` prompts a step, above zero."""
+        room = np.maximum(1.0 - arrivals * chunked.taken, TINY)
+        some = np.maximum(-np.expm1(np.log(room) / chunked.filled), TINY)
+        total_s = arrivals * lanes.work_s
+        spread = some * (chunked.uneven / arrivals + (1.0 - chunked.filled)) - 1.0
+        spread = np.minimum(np.maximum(spread, SHARPEST), BLUNTEST)
+        shape, behind_s = 1.0 / spread, some * gap_s
+        hidden = behind_s * shape / total_s
         return cls(
             gap_s=gap_s,
             some=some,
-            average_s=average,
-            shape=shape,
+            total_s=total_s,
+            spread=spread,
             hidden=hidden,
+            behind_s=behind_s,
             beyond=special.gammaincc(shape, hidden),
             above=special.gammaincc(shape + 1.0, hidden),
         )
 
     def extra_s(self) -> Array:
         """Mean time that prefill adds to a step, E[(A - gap)+]. [s]"""
-        seen_s = self.average_s * self.above - self.gap_s * self.beyond
-        return self.some * np.maximum(seen_s, 0.0)
+        return np.maximum(self.total_s * self.above - self.behind_s * self.beyond, 0.0)
 
     def variance_s2(self, extra_s: Array) -> Array:
         """Variance of the time that prefill adds to a step. [s^2]"""
-        shape, average, gap_s, beyond = self.shape, self.average_s, self.gap_s, self.beyond
-        # Q(a + 2, x) = Q(a + 1, x) + x^(a + 1) e^-x / Gamma(a + 2)
-        twice = self.above + (self.above - beyond) * self.hidden / (shape + 1.0)
-        second = average * average * (1.0 + 1.0 / shape) * twice
-        square = second - 2.0 * gap_s * average * self.above + gap_s * gap_s * beyond
-        return np.maximum(self.some * square - extra_s * extra_s, 0.0)
+        above, beyond = self.above, self.beyond
+        # Q(a + 2, x) = Q(a + 1, x) + x^(a + 1) e^-x / Gamma(a + 2), and a = 1 / spread
+        twice = (1.0 + self.spread) * above + (above - beyond) * self.hidden * self.spread
+        square = self.total_s * self.total_s / self.some * twice
+        cut = self.gap_s * (2.0 * self.total_s * above - self.behind_s * beyond)
+        return np.maximum(square - cut - extra_s * extra_s, 0.0)
 
 
 def mean(lanes: Lanes, values: Array) -> Array:

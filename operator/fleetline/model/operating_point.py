@@ -155,10 +155,10 @@ def _chain(lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Link, ...]:
         "own prefill": _fixed(own - first, lanes),
         "first step": _fixed(first, lanes),
         "decode": Latency(
-            mean_s=gaps * token.mean_s,
+            shift_s=gaps * token.shift_s,
+            excess_s=gaps * token.excess_s,
             variance_s2=gaps * gaps * token.variance_s2
             + lanes.kinds.output_variance * token.mean_s**2,
-            shift_s=gaps * token.shift_s,
             weights=lanes.kinds.weights,
         ),
     }
@@ -168,9 +168,9 @@ def _chain(lanes: Lanes, loop: Loop, capacity: Array) -> tuple[Link, ...]:
 def _fixed(by_kind_s: Array, lanes: Lanes) -> Latency:
     """Return a link that varies by the kind of request alone."""
     return Latency(
-        mean_s=by_kind_s,
-        variance_s2=0.0 * by_kind_s,
         shift_s=by_kind_s,
+        excess_s=0.0 * by_kind_s,
+        variance_s2=0.0 * by_kind_s,
         weights=lanes.kinds.weights,
     )
 
@@ -179,9 +179,9 @@ def _alike(mean_s: Array, variance_s2: Array) -> Latency:
     """Return a link that is the same for all kinds of requests."""
     one = np.ones((1, 1, 1))
     return Latency(
-        mean_s=mean_s.reshape(1, 1, 1),
-        variance_s2=np.maximum(variance_s2, 0.0).reshape(1, 1, 1),
         shift_s=0.0 * one,
+        excess_s=mean_s.reshape(1, 1, 1),
+        variance_s2=np.maximum(variance_s2, 0.0).reshape(1, 1, 1),
         weights=one,
     )
 

@@ -36,7 +36,7 @@ class Brought:
     others_share: Array
     """Share of them that a request meets: not those its own place brings. 0..1"""
     arrivals: Array
-    """Prompts a step that a request meets. [requests]"""
+    """Prompts a step that a request meets, above zero. [requests]"""
 
     @classmethod
     def by(
@@ -57,13 +57,12 @@ class Brought:
         """
         step_s, gap_s = step
         chunked = Chunked.of(lanes, decoding)
-        pieces, work_s = chunked.pieces, lanes.work_s
-        own_s = pieces * step_s + np.maximum(work_s - pieces * gap_s, 0.0)
+        own_s = chunked.own_s(lanes, step_s, gap_s)
         offers = present / lanes.decode_steps
-        inside = present + offers * own_s / (step_s + offers * work_s)
+        inside = present + offers * own_s / (step_s + offers * lanes.work_s)
         uneven = (1.0 - lanes.coupling) * LEVELS / np.maximum(inside, LEVELS)
-        share = (inside + (outside - 1.0) + uneven) / np.maximum(inside, TINY)
-        share = np.minimum(np.maximum(share, 0.0), 1.0)
+        share = 1.0 + (uneven - (1.0 - outside)) / inside
+        share = np.minimum(np.maximum(share, TINY), 1.0)
         return cls(chunked, own_s, offers, share, offers * share)
 
 
@@ -81,6 +80,7 @@ class Calm:
     slope_s: Array
     """What one more request in the batch adds to a step. [s]"""
     convoy_share: Array
+    brought: Brought
 
     @classmethod
     def of(cls, lanes: Lanes, offered: Array, met: Array) -> Self:
@@ -103,6 +103,7 @@ class Calm:
             pull=offered * slope_s / mean_step_s,
             slope_s=slope_s,
             convoy_share=convoy_share(lanes, held, brought),
+            brought=brought,
         )
 
 
@@ -134,12 +135,11 @@ def convoy_share(lanes: Lanes, held: Array, brought: Brought) -> Array:
 
     Its own prompt lets arrivals gather behind it. `held`: share of a step that prefill work adds.
     """
-    filled, arrivals = brought.chunked.filled, brought.arrivals
+    single, arrivals = brought.chunked.single_share, brought.arrivals
     busy = lanes.coupling * np.minimum(held, MOST_BUSY)
     busy2 = busy * busy
     gathering = busy * (1.0 + busy2 * (lanes.work_uneven - 1.0)) / ((1.0 - busy) * (1.0 - busy2))
-    single = 1.0 - (filled * filled) ** 2
-    alone = held / (np.maximum(arrivals, TINY) * lanes.decode_steps) * single * gathering
+    alone = held / (arrivals * lanes.decode_steps) * single * gathering
     bursts = np.minimum(lanes.dispersion, MOST_BURSTS)
     if lanes.is_poisson:
         return alone

@@ -160,9 +160,9 @@ def _closed(lanes: Lanes, in_flight: Array) -> tuple[Loop, Array, Array]:
     rest = np.maximum(1.0 - 1.0 / in_flight, 0.0)[..., np.newaxis]
     shift = mean_s - alone.overall_mean_s()
     moved = Latency(
-        mean_s=alone.mean_s + shift[..., np.newaxis],
+        shift_s=alone.shift_s + shift[..., np.newaxis],
+        excess_s=alone.excess_s,
         variance_s2=alone.variance_s2 * rest,
-        shift_s=np.minimum(alone.shift_s, alone.mean_s) + shift[..., np.newaxis],
         weights=alone.weights,
     )
     return loop, mean_s, np.maximum(moved.percentile_s(TAIL), mean_s)

@@ -19,9 +19,11 @@ from fleetline.model.sketch import sketch
 from fleetline.model.slots import capacity_per_s
 from fleetline.model.swing import TINY
 
-AROUND: Final = np.array([-np.inf, -0.4, -0.2, -0.11, -0.05, 0.0, 0.05, 0.11, 0.2, 0.4, np.inf])
-"""The first grid, in logarithms, around where the sketch expects the ceiling: from one request
-alone to the full batch."""
+AROUND: Final = np.array([-0.24, -0.12, -0.04, 0.03, 0.11, 0.24])
+"""The first grid, in logarithms, around where the sketch expects the ceiling."""
+EVERYWHERE: Final = np.linspace(0.0, 1.0, AROUND.size)
+"""The grid where the ceiling is not there: parts of the way from one request alone to the full
+batch, in logarithms."""
 NARROW: Final = 0.15
 """Interval of logarithms, narrow enough for a straight line."""
 INSIDE: Final = np.array([0.17, 0.34, 0.5, 0.66, 0.83])
@@ -60,24 +62,26 @@ def search_around(lanes: Lanes, bounds: Bounds, capacity: Array, expected: Array
     """
     Find it around where it is expected. [requests in the batch], shape (questions, 1)
 
-    A grid around that, with one request alone and the full batch at its ends, and a straight line
-    between the logarithms of what is missed at the two points between which that begins. If these
-    are too far apart it is looked at again between them.
+    A grid around that, or if the ceiling is not there one from a request alone to the full batch,
+    and a straight line between the logarithms of what is missed at the two points between which
+    that begins. If these are too far apart it is looked at again between them.
     """
+    asked = _Asked(lanes, bounds, capacity)
     most = np.log(np.maximum(lanes.batch_limit, 2.0 * LEAST_CONCURRENCY))
     levels = np.minimum(np.maximum(np.log(expected) + AROUND, LEAST_LEVEL), most)
-    table = _look(lanes, bounds, capacity, levels)
-    possible = np.logical_and.reduce(table[:-SEEN, :, 0] <= 0.0, axis=0)
-    crossing = _crossing(table)
+    table = asked.look(levels)
+    over = _is_over(table)
+    outside = (over[:, 0] | ~over[:, -1]).nonzero()[0]
+    if outside.size:
+        levels = np.broadcast_to(LEAST_LEVEL + (most - LEAST_LEVEL) * EVERYWHERE, levels.shape)
+        table[:, outside] = asked.only(outside).look(levels[outside])
+        over = _is_over(table)
+    possible, crossing = ~over[:, 0], _crossing(table, over)
     for _ in range(MOST_LOOKS):
         wide = (crossing.is_wide() & possible).nonzero()[0]
         if not wide.size:
             break
-        if wide.size == possible.size:
-            crossing = _closer(lanes, bounds, capacity, crossing)
-        else:
-            some = _closer(lanes.only(wide), bounds.only(wide), capacity[wide], crossing.only(wide))
-            crossing.update(wide, some)
+        crossing.update(wide, asked.only(wide).closer(crossing.only(wide)))
     return Found(
         capacity_per_s=capacity.reshape(-1, 1),
         possible=possible,
@@ -86,25 +90,44 @@ def search_around(lanes: Lanes, bounds: Bounds, capacity: Array, expected: Array
     )
 
 
-def _closer(lanes: Lanes, bounds: Bounds, capacity: Array, crossing: "_Crossing") -> "_Crossing":
-    """Look again between the two points of a crossing."""
-    table = _look(lanes, bounds, capacity, _inside(crossing))
-    ends = crossing.low[..., np.newaxis], crossing.high[..., np.newaxis]
-    return _crossing(np.concatenate([ends[0], table, ends[1]], axis=-1))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Questions, and how they are looked at."""
+
+    lanes: Lanes
+    bounds: Bounds
+    capacity_per_s: Array
+
+    def only(self, rows: NDArray[np.intp]) -> "_Asked":
+        """Some of them."""
+        if rows.size == self.capacity_per_s.size:
+            return self
+        return _Asked(self.lanes.only(rows), self.bounds.only(rows), self.capacity_per_s[rows])
+
+    def look(self, levels: Array) -> Array:
+        """
+        Logarithm of what is missed over what may be, by bound, and what is `SEEN`.
+
+        Shape (bounds + SEEN, questions, points), at logarithms of what is offered.
+        """
+        levels = levels[0] if self.lanes.is_alone else levels
+        loop = open_loop(self.lanes, np.exp(levels))
+        missed, first_s = self.bounds.missed(self.lanes, loop, self.capacity_per_s)
+        seen = (loop.arrival_rate_per_s, loop.token_s, first_s, loop.loop_gain)
+        table = np.array([*missed, *seen, loop.prefill_utilization, levels])
+        return table[:, np.newaxis] if self.lanes.is_alone else table
+
+    def closer(self, crossing: "_Crossing") -> "_Crossing":
+        """Look again between the two points of a crossing."""
+        table = self.look(_inside(crossing))
+        ends = crossing.low[..., np.newaxis], crossing.high[..., np.newaxis]
+        table = np.concatenate([ends[0], table, ends[1]], axis=-1)
+        return _crossing(table, _is_over(table))
 
 
-def _look(lanes: Lanes, bounds: Bounds, capacity: Array, levels: Array) -> Array:
-    """
-    Logarithm of what is missed over what may be, by bound, and what is `SEEN`.
-
-    Shape (bounds + SEEN, questions, points), at logarithms of what is offered.
-    """
-    levels = levels[0] if lanes.is_alone else levels
-    loop = open_loop(lanes, np.exp(levels))
-    missed, first_s = bounds.missed(lanes, loop, capacity)
-    seen = (loop.arrival_rate_per_s, loop.token_s, first_s, loop.loop_gain)
-    table = np.array([*missed, *seen, loop.prefill_utilization, levels])
-    return table[:, np.newaxis] if lanes.is_alone else table
+def _is_over(table: Array) -> NDArray[np.bool_]:
+    """Whether any bound is missed, shape (questions, points)."""
+    return np.asarray(np.logical_or.reduce(table[:-SEEN] > 0.0, axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +141,27 @@ class _Crossing:
     """Part of the way between them."""
     which: NDArray[np.intp]
     """The bound."""
+    missed: NDArray[np.bool_]
+    """Whether any is missed at the second point."""
 
     def is_wide(self) -> NDArray[np.bool_]:
         """Whether anything is missed, and where it begins is not known well."""
-        missed = np.logical_or.reduce(self.high[:-SEEN] > 0.0, axis=0)
-        return np.asarray(missed & (self.high[-1] - self.low[-1] > NARROW))
+        return np.asarray(self.missed & (self.high[-1] - self.low[-1] > NARROW))
 
     def only(self, rows: NDArray[np.intp]) -> "_Crossing":
         """The same of some questions."""
-        return _Crossing(self.low[:, rows], self.high[:, rows], self.part[rows], self.which[rows])
+        ends = self.low[:, rows], self.high[:, rows]
+        return _Crossing(*ends, self.part[rows], self.which[rows], self.missed[rows])
 
     def update(self, rows: NDArray[np.intp], some: "_Crossing") -> None:
         """Take over what is known of some questions."""
         self.low[:, rows], self.high[:, rows] = some.low, some.high
-        self.part[rows], self.which[rows] = some.part, some.which
+        self.part[rows], self.which[rows], self.missed[rows] = some.part, some.which, some.missed
 
 
-def _crossing(table: Array) -> _Crossing:
-    over = np.logical_or.reduce(table[:-SEEN] > 0.0, axis=0)
-    over[:, -1] = True
+def _crossing(table: Array, over: NDArray[np.bool_]) -> _Crossing:
+    """Find it in a table of points; if no bound is missed, between the last two of them."""
+    over[:, -1], missed = True, over[:, -1].copy()
     after = np.maximum(over.argmax(axis=-1), 1)
     rows = np.arange(after.size)
     low, high = table[:, rows, after - 1], table[:, rows, after]
@@ -144,7 +169,7 @@ def _crossing(table: Array) -> _Crossing:
     part = before / np.minimum(before - beyond, -TINY)
     part = np.where(beyond > 0.0, np.minimum(np.maximum(part, 0.0), 1.0), 2.0 - beyond)
     which = part.argmin(axis=0)
-    return _Crossing(low=low, high=high, part=np.minimum(part[which, rows], 1.0), which=which)
+    return _Crossing(low, high, np.minimum(part[which, rows], 1.0), which, missed)
 
 
 def _inside(crossing: _Crossing) -> Array:

@@ -5,8 +5,9 @@ The equations of `loop`, with prompts of a step taken as exponential, E[(A - gap
 E[A | A > 0]), and a swing that does not bend.
 """
 
+from dataclasses import dataclass
 from math import exp, log
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -20,7 +21,8 @@ MOST_PULL: Final = 0.9
 """Relative lengthening of a step beyond which swings are no larger."""
 
 
-class Traits(NamedTuple):
+@dataclass(slots=True)
+class Traits:
     """The coefficients of one question."""
 
     weights_read_s: float
@@ -74,7 +76,8 @@ class Traits(NamedTuple):
         return [cls(*row) for row in np.array(columns).reshape(len(columns), -1).T.tolist()]
 
 
-class Pace(NamedTuple):
+@dataclass(slots=True)
+class Pace:
     """The loop with a given number of requests in the decode phase."""
 
     decoding_requests: float

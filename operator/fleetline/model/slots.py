@@ -6,7 +6,8 @@ arrivals bring. At the limit the queue is a random walk that drains at capacity 
 its tail is geometric with ratio lambda / C. Both are joined where they meet.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy import special
@@ -19,8 +20,8 @@ from fleetline.model.mixed_step import mean
 from fleetline.model.pace import LEVELS, ClosedPace
 from fleetline.model.swing import TINY
 
-ROUNDS = 2
-"""Of a fixed point that contracts by the share of time spent in prefill."""
+FILLED = np.linspace(0.05, 1.0, 12)
+"""Parts of the most that can decode, between which a batch is full with those in prefill."""
 
 ROOT_TWO_PI = (2.0 * np.pi) ** 0.5
 
@@ -32,7 +33,8 @@ def in_prefill(loop: Loop) -> Array:
 
 def saturated(lanes: Lanes) -> Loop:
     """State when the queue never empties: its arrival rate is the capacity of the lane."""
-    loop = closed_loop(lanes, _full_batch(lanes))
+    filling = _Filling.of(lanes)
+    loop = closed_loop(lanes, filling.when_full(filling.decoding))
     # However many wait, prompts cannot pass faster than steps full of them.
     served = 1.0 / mean(lanes, service_s(lanes, loop))
     rate = np.minimum(loop.arrival_rate_per_s, served)
@@ -41,21 +43,35 @@ def saturated(lanes: Lanes) -> Loop:
 
 def capacity_per_s(lanes: Lanes) -> Array:
     """Arrival rate of a lane from which on the queue does not drain, that of `saturated`. [1/s]"""
-    full = ClosedPace.of(lanes, _full_batch(lanes))
-    served = 1.0 / mean(lanes, service_s(lanes, full))
-    return np.minimum(full.rate_per_s, served)
+    filling = _Filling.of(lanes)
+    served = 1.0 / mean(lanes, service_s(lanes, filling.pace))
+    return filling.when_full(np.minimum(filling.pace.rate_per_s, served))
 
 
-def _full_batch(lanes: Lanes) -> Array:
-    """Requests that decode when the batch is full, besides those in prefill. [requests]"""
-    limit = np.maximum(lanes.batch_limit, TINY)
-    most = np.minimum(limit, lanes.prefill_limit)
-    decoding = most
-    for _ in range(ROUNDS):
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """Batches of a lane up to the fullest, shape (questions, points)."""
+
+    decoding: Array
+    pace: ClosedPace
+    inside: Array
+    """Requests in the batch, those in prefill included. [requests]"""
+    limit: Array
+
+    @classmethod
+    def of(cls, lanes: Lanes) -> Self:
+        limit = np.maximum(lanes.batch_limit, TINY)
+        decoding = np.minimum(limit, lanes.prefill_limit) * FILLED
         pace = ClosedPace.of(lanes, decoding)
-        free = np.minimum(np.maximum(limit - pace.rate_per_s * pace.own_s, 0.05 * most), most)
-        decoding = 0.5 * (decoding + free)
-    return decoding
+        inside = np.maximum.accumulate(decoding + pace.rate_per_s * pace.own_s, axis=-1)
+        return cls(decoding, pace, inside, limit)
+
+    def when_full(self, values: Array) -> Array:
+        """Look up where the batch reaches its limit, shape (questions, 1)."""
+        if self.limit.ndim == 0:
+            return np.asarray(np.interp(self.limit, self.inside, values))[()]
+        rows = zip(self.limit[:, 0], self.inside, values, strict=True)
+        return np.array([[np.interp(*row)] for row in rows])
 
 
 def concurrency_variance(lanes: Lanes, loop: Loop) -> Array:
