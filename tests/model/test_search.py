@@ -44,7 +44,7 @@ def stack(questions: list[Question]) -> tuple[Lanes, Bounds, Array]:
 
 
 def rates_per_s(found: Found) -> Array:
-    return np.asarray(found.at[-SEEN])
+    return np.asarray(np.exp(found.at[-SEEN]))
 
 
 @pytest.mark.parametrize("question", ALL, ids=NAMES)

@@ -4,6 +4,7 @@ The ceiling: the largest arrival rate of one replica at which every objective st
 The ceiling is set by latency, not by hardware; the limit that binds is named.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -89,7 +90,7 @@ def _ceilings(questions: Sequence[Question]) -> list[Ceiling]:
         lanes, bounds = Lanes.alone(*asked[0]), Bounds.alone(questions[0].objectives)
     else:
         lanes, bounds = Lanes.of(asked), Bounds.of(questions)
-    if not np.all(lanes.kv_limit >= 1):
+    if lanes.kv_limit.min() < 1:
         least = asked[int(np.argmin(lanes.kv_limit))]
         check_fit(least[0], Lanes.of([least]))
     found = search(lanes, bounds)
@@ -106,7 +107,8 @@ def _answer(question: Question, row: int, found: Found, limit: Limit) -> Ceiling
     """Report one row of the arrays."""
     side = question.replica.lanes
     most = float(found.capacity_per_s[row, 0])
-    rate, token_s, first_s, gain, busy = found.at[-SEEN:-1, row].tolist()
+    *logarithms, gain, busy = found.at[-SEEN:-1, row].tolist()
+    rate, token_s, first_s = map(math.exp, logarithms)
     rate = side * min(rate, MOST_OF_CAPACITY * most)
     gaps = question.workload.lengths.mean_output_tokens - 1.0
     residence_s = first_s + gaps * token_s / question.replica.tokens_per_step

@@ -49,7 +49,7 @@ def _occupied_s(lanes: Lanes, loop: Loop | ClosedPace, steps: Array) -> Array:
 
 def busy_share(lanes: Lanes, loop: Loop) -> Array:
     """Probability that an arrival finds a step under way."""
-    inside = loop.decoding + loop.arrival_rate_per_s * loop.own_prefill_s
+    inside = loop.inside
     idle = np.exp(-inside)
     if not lanes.is_poisson:
         regular = np.minimum(
@@ -70,21 +70,20 @@ def gathered(lanes: Lanes, loop: Loop, sources: Array) -> tuple[Wait, Array]:
     average, rate, square = loop.mean_step_s, loop.arrival_rate_per_s, loop.seen_square_s2
     held = np.minimum(loop.held, ALMOST_ONE)
     busy_step = lanes.coupling * held
+    # Variance of a step over the square of its mean.
+    relative = rate * square * lanes.dispersion / (average * (1.0 - busy_step * busy_step))
+    met_s = busy_share(lanes, loop) * average
+    rest = (0.5 * met_s) * (1.0 + relative)
+    rest_square = met_s * average * (1.0 / 3.0 + relative * (1.0 + (2.0 / 3.0) * relative))
+    paced = (1.0 - lanes.coupling) * loop.mixed_share * average
+    count = rate * ((2.0 * lanes.coupling) * rest + paced)
     burst = square
     if not lanes.is_poisson:
         seen_s = loop.seen_s
-        burst = np.maximum(square + (lanes.dispersion - 1.0) * (seen_s * seen_s), 0.0)
-    arrivals = rate * average
-    variance = arrivals * square * lanes.dispersion / (1.0 - busy_step * busy_step)
-    average2, busy = average * average, busy_share(lanes, loop)
-    relative = variance / average2
-    rest = 0.5 * busy * average * (1.0 + relative)
-    third = average2 * (1.0 + relative * (3.0 + 2.0 * relative))  # over the mean
-    paced = loop.mixed_share * (1.0 - lanes.coupling)
-    count = lanes.coupling * 2.0 * rate * rest + paced * arrivals
+        burst = np.maximum(square + lanes.bursts * (seen_s * seen_s), 0.0)
     wait = Wait(
         mean_s=rest + count * loop.seen_s,
-        variance_s2=busy * third / 3.0 - rest * rest + count * square,
+        variance_s2=rest_square - rest * rest + count * square,
     )
     return wait, 0.5 * sources * rate * burst / (1.0 - sources * held)
 
@@ -116,7 +115,7 @@ def _from_outside(lanes: Lanes, loop: Loop, service: Array) -> Array:
     come while a step is long, and one of all places is waiting itself.
     """
     by_step = loop.mean_step_s * lanes.prompt_tokens / loop.chunked.room_tokens
-    paced = np.minimum(by_step / np.maximum(mean(lanes, service), TINY), 1.0)
+    paced = np.minimum(by_step / mean(lanes, service), 1.0)
     pooled = 1.0 - lanes.coupling
     return (lanes.coupling + pooled * paced) * (1.0 - pooled / (1.0 + loop.decoding))
 
@@ -144,8 +143,8 @@ def prefill_wait(lanes: Lanes, loop: Loop) -> Wait:
     sources = _from_outside(lanes, loop, service)
     together, explained = gathered(lanes, loop, sources)
     queue = queue_for_budget(lanes, loop, sources, service)
-    beyond = np.maximum(queue.mean_s - explained, 0.0)
     surplus = np.maximum(together.mean_s - explained, 0.0)
     share = surplus / np.maximum(together.mean_s, TINY)
-    own, other = np.maximum(queue.variance_s2, 0.0), share * together.variance_s2
+    own, other = queue.variance_s2, share * together.variance_s2
+    beyond = np.maximum(queue.mean_s - explained, 0.0)
     return Wait(mean_s=together.mean_s + beyond, variance_s2=own + other + np.sqrt(own * other))

@@ -53,6 +53,19 @@ class Kinds:
         return self._mean(square) / (average * average) - 1.0
 
     @cached_property
+    def prompt_cubic(self) -> Array:
+        """Mean cube of `prompt_tokens` over the cube of their mean."""
+        cubes = self.prompt_tokens * self.prompt_tokens * self.prompt_tokens
+        average = self.mean_prompt_tokens
+        return self._mean(cubes) / (average * average * average)
+
+    @cached_property
+    def shortness(self) -> Array:
+        """Square of the mean of 1 / sqrt(tokens that follow the first). [1/tokens]"""
+        root = self._mean(1.0 / np.sqrt(np.maximum(self.output_tokens - 1.0, 1.0)))
+        return root * root
+
+    @cached_property
     def prompt_pairs(self) -> Array:
         """Pairs of a prompt's token and an earlier one, by kind. [tokens^2]"""
         return self.prompt_tokens * (self.cached_tokens + self.prompt_tokens / 2.0)

@@ -83,6 +83,11 @@ class Loop:
         return self.mean_step_s * (1.0 + self.convoy_share)
 
     @cached_property
+    def inside(self) -> Array:
+        """Requests in the batch, those that have no token yet included. [requests]"""
+        return self.decoding + self.arrival_rate_per_s * self.own_prefill_s
+
+    @cached_property
     def level_skewness(self) -> Array:
         """Of the step time as the number in the batch swings: negative where it levels off."""
         return skewness(self.levels_s, self.mean_step_s)

@@ -19,7 +19,7 @@ from fleetline.model.sketch import sketch
 from fleetline.model.slots import capacity_per_s
 from fleetline.model.swing import TINY
 
-AROUND: Final = np.array([-0.24, -0.12, -0.04, 0.03, 0.11, 0.24])
+AROUND: Final = np.array([-0.18, -0.07, 0.02, 0.13])
 """The first grid, in logarithms, around where the sketch expects the ceiling."""
 EVERYWHERE: Final = np.linspace(0.0, 1.0, AROUND.size)
 """The grid where the ceiling is not there: parts of the way from one request alone to the full
@@ -36,8 +36,8 @@ LEAST_CONCURRENCY: Final = 1e-3
 """Requests in the batch at which a request is alone. [requests]"""
 LEAST_LEVEL: Final = log(LEAST_CONCURRENCY)
 SEEN: Final = 6
-"""What is looked at beside bounds: rate, step time, mean TTFT, loop gain, prefill utilization, and
-logarithm of what is offered."""
+"""What is looked at beside bounds: logarithms of rate, step time and mean TTFT, loop gain, prefill
+utilization, and logarithm of what is offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,8 @@ def search_around(lanes: Lanes, bounds: Bounds, capacity: Array, expected: Array
     levels = np.minimum(np.maximum(np.log(expected) + AROUND, LEAST_LEVEL), most)
     table = asked.look(levels)
     over = _is_over(table)
-    outside = (over[:, 0] | ~over[:, -1]).nonzero()[0]
+    below, above = over[:, 0] & (levels[:, 0] > LEAST_LEVEL), ~over[:, -1]
+    outside = (below | (above & (levels[:, -1:] < most)[:, 0])).nonzero()[0]
     if outside.size:
         levels = np.broadcast_to(LEAST_LEVEL + (most - LEAST_LEVEL) * EVERYWHERE, levels.shape)
         table[:, outside] = asked.only(outside).look(levels[outside])
@@ -113,8 +114,9 @@ class _Asked:
         levels = levels[0] if self.lanes.is_alone else levels
         loop = open_loop(self.lanes, np.exp(levels))
         missed, first_s = self.bounds.missed(self.lanes, loop, self.capacity_per_s)
-        seen = (loop.arrival_rate_per_s, loop.token_s, first_s, loop.loop_gain)
-        table = np.array([*missed, *seen, loop.prefill_utilization, levels])
+        logarithms = np.log(np.array([loop.arrival_rate_per_s, loop.token_s, first_s]))
+        seen = (*logarithms, loop.loop_gain, loop.prefill_utilization, levels)
+        table = np.array([*missed, *seen])
         return table[:, np.newaxis] if self.lanes.is_alone else table
 
     def closer(self, crossing: "_Crossing") -> "_Crossing":

@@ -35,9 +35,9 @@ REACH: Final = 7.0
 """How far below the limit of the batch it looks, in logarithms."""
 UPPER: Final = 0.15
 """Part of the way down from the limit of the batch, in logarithms, where a search begins."""
-CLOSE: Final = 0.1
+CLOSE: Final = .16
 """Width of an interval of logarithms that is narrow enough for a sketch."""
-NEAR: Final = 0.1
+NEAR: Final = .14
 """Standard deviations that are as good as none."""
 LEAST_CUT: Final = 0.02
 """Least that is cut off an interval of logarithms."""
@@ -52,10 +52,11 @@ def sketch(lanes: Lanes, bounds: Bounds, capacity_per_s: Array) -> Array:
     traits = Traits.of(lanes, capacity_per_s)
     wanted: list[list[Wanted]] = [[] for _ in traits]
     for metric, targets, shares in sorted(bounds.targets, key=lambda one: one[0] in WITH_WAITS):
-        columns = (np.ravel(targets), np.ravel(1.0 - shares), np.ravel(special.ndtri(shares)))
-        for asked, column in zip(wanted, np.array(columns).T.tolist(), strict=True):
-            if column[0] < np.inf:
-                asked.append(Wanted(metric, *column))
+        columns = (targets, 1.0 - shares, special.ndtri(shares))
+        rows = zip(*(column.reshape(-1).tolist() for column in columns), strict=True)
+        for asked, row in zip(wanted, rows, strict=True):
+            if row[0] < np.inf:
+                asked.append(Wanted(metric, *row))
     return np.array([[_most_requests(*each)] for each in zip(traits, wanted, strict=True)])
 
 

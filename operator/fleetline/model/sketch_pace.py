@@ -13,7 +13,6 @@ import numpy as np
 
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
-from fleetline.model.mixed_step import mean
 from fleetline.model.pace import MOST_BUSY
 from fleetline.model.swing import BURST_S, MOST_RATIO, TINY
 
@@ -41,7 +40,7 @@ class Traits:
     uneven_ratio: float
     """Its mean square over the square of its mean."""
     cubic_ratio: float
-    """Its mean cube over the cube of its mean."""
+    """Its mean cube over the cube of its mean, as far as tokens tell."""
     prompt_tokens: float
     budget_tokens: float
     coupling_factor: float
@@ -59,18 +58,16 @@ class Traits:
     @classmethod
     def of(cls, lanes: Lanes, capacity_per_s: Array) -> list[Self]:
         """Those of all questions."""
-        step, work_s = lanes.step, np.maximum(lanes.work_s, TINY)
+        step, kinds = lanes.step, lanes.kinds
         columns = (
             *(step["weights_read_s"], step["experts_read_s"], step["expert_miss_probability"]),
             *(step["token_compute_s"], step["fixed_s"], lanes.each_s, step["request_s"]),
             step["tokens_per_step"],
             lanes.decode_steps * step["tokens_per_step"],
-            work_s,
-            lanes.work_square_s2 / (work_s * work_s),
-            mean(lanes, lanes.prefill_square_s2 * lanes.prefill_work_s) / work_s**3,
+            *(lanes.work_s, lanes.work_uneven, kinds.prompt_cubic),
             *(lanes.prompt_tokens, lanes.step_token_budget, lanes.coupling, lanes.bursts),
             *(lanes.shared_stay, lanes.replicas, lanes.batch_limit, lanes.stay_square),
-            mean(lanes, 1.0 / np.sqrt(lanes.lives.steps)) ** 2,
+            kinds.shortness * step["tokens_per_step"],
             capacity_per_s,
         )
         return [cls(*row) for row in np.array(columns).reshape(len(columns), -1).T.tolist()]

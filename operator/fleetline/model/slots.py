@@ -23,12 +23,10 @@ from fleetline.model.swing import TINY
 FILLED = np.linspace(0.05, 1.0, 12)
 """Parts of the most that can decode, between which a batch is full with those in prefill."""
 
+NEVER = 8.0
+"""Standard deviations below the limit at which nobody waits for a place: 1e-12 of requests."""
+
 ROOT_TWO_PI = (2.0 * np.pi) ** 0.5
-
-
-def in_prefill(loop: Loop) -> Array:
-    """Requests in the batch that have no token yet. [requests]"""
-    return np.asarray(loop.arrival_rate_per_s * loop.own_prefill_s)
 
 
 def saturated(lanes: Lanes) -> Loop:
@@ -76,7 +74,7 @@ class _Filling:
 
 def concurrency_variance(lanes: Lanes, loop: Loop) -> Array:
     """Variance of the number in the batch, and in prefill: what arrives, and the router's ties."""
-    inside = 1.0 + in_prefill(loop) / np.maximum(loop.decoding, TINY)
+    inside = loop.inside / np.maximum(loop.decoding, TINY)
     return np.asarray(loop.spread_requests2 * inside + LEVELS * (1.0 - 1.0 / lanes.replicas))
 
 
@@ -88,7 +86,10 @@ def slot_wait(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> tuple[Array, W
     do, because requests hold unequal parts of it.
     """
     deviation = np.sqrt(concurrency_variance(lanes, loop) * lanes.limit_uneven + 0.25)
-    distance = (lanes.batch_limit - loop.decoding - in_prefill(loop)) / deviation
+    distance = (lanes.batch_limit - loop.inside) / deviation
+    if distance.min() > NEVER:
+        nobody = np.zeros_like(distance)
+        return nobody, Wait(mean_s=nobody, variance_s2=nobody)
     spare = np.maximum(1.0 - loop.arrival_rate_per_s / capacity_per_s, 1.0 - ALMOST_ONE)
     burst = (1.0 + np.maximum(lanes.dispersion, 0.0)) / 2.0
     density = np.exp(-0.5 * np.minimum(distance * distance, 1400.0)) / ROOT_TWO_PI
