@@ -114,14 +114,17 @@ class Bounds:
 
     def limits(self, lanes: Lanes, missed: NDArray[np.intp]) -> list[Limit]:
         """Name what is missed first in each question: an objective, or what ends capacity."""
-        kv, slots = np.ravel(lanes.kv_limit), np.ravel(lanes.max_sequences)
-        prefill = np.ravel(lanes.prefill_limit)
-        names = []
-        for row, which in enumerate(missed):
-            if which < len(self.targets):
-                names.append(Limit(self.targets[which][0].value))
-            elif prefill[row] < min(kv[row], slots[row]):
-                names.append(Limit.PREFILL_COMPUTE)
-            else:
-                names.append(Limit.SLOTS if slots[row] <= kv[row] else Limit.KV_CACHE)
-        return names
+        return [
+            Limit(self.targets[which][0].value)
+            if which < len(self.targets)
+            else _end_of_capacity(lanes, row)
+            for row, which in enumerate(missed.tolist())
+        ]
+
+
+def _end_of_capacity(lanes: Lanes, row: int) -> Limit:
+    limits = (lanes.kv_limit, lanes.max_sequences, lanes.prefill_limit)
+    kv, slots, prefill = (limit.reshape(-1)[row] for limit in limits)
+    if prefill < min(kv, slots):
+        return Limit.PREFILL_COMPUTE
+    return Limit.SLOTS if slots <= kv else Limit.KV_CACHE

@@ -5,8 +5,7 @@ Each is matched to three moments: it begins at a shift below the mean, or, if wh
 off, is mirrored and ends at a shift above it.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,7 @@ NEAR: Final = 0.05
 """Mean excess over the width between the bounds below which the upper bound does not matter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
+class Latency(NamedTuple):
     """One latency, by kind of request: shift + variable part; shape (questions, points, kinds)."""
 
     shift_s: Array

@@ -9,7 +9,7 @@ prompts: they queue for the token budget of the steps, M/G/1 with service S = ow
 decode steps it is spread over. The share of the budget that is filled tells which one holds.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from fleetline.model.pace import MOST_BUSY, ClosedPace
 from fleetline.model.swing import BURST_S, TINY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Wait(NamedTuple):
     """Mean and variance of one link, shape (questions, points). [s], [s^2]"""
 
     mean_s: Array

@@ -6,7 +6,6 @@ Axes: question, point of a grid of concurrencies, kind of request. One question 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from fleetline.model.coefficients import COEFFICIENTS, NUMBERS, numbers
 from fleetline.model.kinds import KIND_FIELDS, Array, Kinds, condensed, stacked
 from fleetline.model.lives import Lives
+from fleetline.model.once import once
 from fleetline.model.replica import Replica
 from fleetline.model.workload import Workload
 
@@ -26,12 +26,13 @@ KV_FILL = 0.97
 computes twice (iteration-level simulation, 8 shapes on two accelerators: 0.93 to 1)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Lanes:
     """
     Coefficients of the step time and of the workload, shape (questions, 1) each.
 
-    What follows from them alone is worked out once, when it is first needed.
+    What follows from them alone is worked out once, when it is first needed. Never changed, but not
+    frozen either: that would make it five times slower to build.
     """
 
     step: dict[str, Array]
@@ -91,27 +92,27 @@ class Lanes:
         """Whether this is one question without the axis of questions."""
         return self.replicas.ndim == 0
 
-    @cached_property
+    @once
     def has_experts(self) -> bool:
         """Whether any model reads only the weights that its batch touches."""
         return bool(self.step["experts_read_s"].any())
 
-    @cached_property
+    @once
     def is_speculative(self) -> bool:
         """Whether any step yields more or less than a token per sequence."""
         return bool((self.step["tokens_per_step"] != 1.0).any())
 
-    @cached_property
+    @once
     def is_poisson(self) -> bool:
         """Whether arrivals of all questions are neither bursts nor like clockwork."""
         return not self.bursts.any()
 
-    @cached_property
+    @once
     def crowding(self) -> Array:
         """Dispersion beyond Poisson's, of those that have more of it."""
         return np.maximum(self.bursts, 0.0)
 
-    @cached_property
+    @once
     def each_s(self) -> Array:
         """What one more sequence adds to a step: arithmetic, host, and its context. [s]"""
         step = self.step
@@ -122,28 +123,28 @@ class Lanes:
         dot_s = step["context_compute_s_per_token"] * self.context_tokens
         return step["token_compute_s"] + step["sequence_s"] + np.maximum(cache_s, dot_s)
 
-    @cached_property
+    @once
     def prefill_square_s2(self) -> Array:
         """Square of the work of each kind's prompt; shape (questions, 1, kinds). [s^2]"""
         return self.prefill_work_s * self.prefill_work_s
 
-    @cached_property
+    @once
     def prefill_uneven(self) -> Array:
         """The same over the square of their mean work."""
         return self.prefill_square_s2 / (self.work_s * self.work_s)[..., np.newaxis]
 
-    @cached_property
+    @once
     def prefill_token_s(self) -> Array:
         """Work of one prompt token, by tokens rather than by prompts. [s/token]"""
         work = self.prefill_work_s * self.kinds.prompt_tokens
         return np.asarray(np.vecdot(self.kinds.weights, work) / self.prompt_square)
 
-    @cached_property
+    @once
     def work_uneven(self) -> Array:
         """Mean square of a prompt's work over the square of its mean."""
         return self.work_square_s2 / (self.work_s * self.work_s)
 
-    @cached_property
+    @once
     def lives(self) -> Lives:
         """Lives of the kinds of requests."""
         per_step = self.step["tokens_per_step"][..., np.newaxis]
@@ -151,23 +152,23 @@ class Lanes:
         renewed = (1.0 - self.coupling) * (self.stay_square - 1.0) / self.work_uneven
         return Lives.of(steps, self.decode_steps, self.coupling, renewed)
 
-    @cached_property
+    @once
     def kv_limit(self) -> Array:
         """Requests whose contexts fill the KV cache. [requests]"""
         return KV_FILL * self.kv_capacity_tokens / (self.context_tokens + BLOCK_SLACK_TOKENS)
 
-    @cached_property
+    @once
     def batch_limit(self) -> Array:
         """Most requests that one lane runs at once: its slots or its KV cache. [requests]"""
         return np.minimum(self.max_sequences, self.kv_limit)
 
-    @cached_property
+    @once
     def limit_uneven(self) -> Array:
         """Mean square of the share of the limit that a request holds, over that of its mean."""
         uneven = self.context_square / (self.context_tokens * self.context_tokens)
         return np.where(self.kv_limit < self.max_sequences, uneven, 1.0)
 
-    @cached_property
+    @once
     def prefill_limit(self) -> Array:
         """Requests that decode when every step is full of prompts. [requests]"""
         return self.step_token_budget / (self.prompt_tokens / self.decode_steps + 1.0)

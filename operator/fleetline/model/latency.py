@@ -51,7 +51,7 @@ def time_to_first_token(lanes: Lanes, loop: Loop, capacity_per_s: Array) -> Late
     excess, variance = wait.mean_s[..., np.newaxis], wait.variance_s2[..., np.newaxis]
     weights = lanes.kinds.weights
     share, slot = slot_wait(lanes, loop, capacity_per_s)
-    if not (share > RARE).any():
+    if share.max() <= RARE:
         return Latency(shift_s=shift, excess_s=excess, variance_s2=variance, weights=weights)
     late, alike = share[..., np.newaxis], np.zeros_like(shift)
 

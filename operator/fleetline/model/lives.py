@@ -1,7 +1,6 @@
 """What the lengths of answers tell about the lives of requests, by kind of request."""
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -12,8 +11,7 @@ UNEVEN = 0.7
 kept others in the batch lengthen its later steps too. From iteration-level simulation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lives:
+class Lives(NamedTuple):
     """Shape (questions, 1, kinds)."""
 
     steps: Array

@@ -11,13 +11,13 @@ this direction the arrival rate is an explicit function of N and no fixed point 
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from fleetline.model.kinds import Array
 from fleetline.model.lanes import Lanes
 from fleetline.model.mixed_step import Chunked, PrefillWork, decode_parts_s
+from fleetline.model.once import once
 from fleetline.model.pace import Brought, Calm, convoy_share
 from fleetline.model.swing import (
     LEAST_PULL,
@@ -34,9 +34,13 @@ MOST_CONVOY = 1.0
 """Convoy beyond which every step is full of prompts, and no step is longer than another."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Loop:
-    """State of one lane, shape (questions, points)."""
+    """
+    State of one lane, shape (questions, points).
+
+    Never changed, but not frozen either: that would make it five times slower to build.
+    """
 
     decoding: Array
     """Mean number of requests in the decode phase, N. [requests]"""
@@ -77,27 +81,27 @@ class Loop:
     """Mean time of the steps that hold the own prompt. [s]"""
     loop_gain: Array
 
-    @cached_property
+    @once
     def token_s(self) -> Array:
         """Mean time of the steps that a request goes through. [s]"""
         return self.mean_step_s * (1.0 + self.convoy_share)
 
-    @cached_property
+    @once
     def inside(self) -> Array:
         """Requests in the batch, those that have no token yet included. [requests]"""
         return self.decoding + self.arrival_rate_per_s * self.own_prefill_s
 
-    @cached_property
+    @once
     def level_skewness(self) -> Array:
         """Of the step time as the number in the batch swings: negative where it levels off."""
         return skewness(self.levels_s, self.mean_step_s)
 
-    @cached_property
+    @once
     def level_variance_s2(self) -> Array:
         """Variance of the step time as the number in the batch swings. [s^2]"""
         return self.token_slope_s * self.token_slope_s * self.spread_requests2
 
-    @cached_property
+    @once
     def seen_s(self) -> Array:
         """What one prompt adds to steps, all its chunks together: the rest of it hides. [s]"""
         return self.extra_s / np.maximum(self.arrival_rate_per_s * self.mean_step_s, TINY)

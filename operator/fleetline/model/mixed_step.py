@@ -1,7 +1,6 @@
 """What a step that decodes and prefills takes, on arrays: reading, arithmetic, and what hides."""
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import special
@@ -32,8 +31,7 @@ def decode_parts_s(lanes: Lanes, sequences: Array) -> tuple[Array, Array]:
     return step["fixed_s"] + gap_s + lanes.each_s * sequences, gap_s
 
 
-@dataclass(frozen=True, slots=True)
-class Chunked:
+class Chunked(NamedTuple):
     """How prompts are cut into the token budgets of steps, shape (questions, points)."""
 
     room_tokens: Array
@@ -74,8 +72,7 @@ class Chunked:
         return self.pieces * step_s + np.maximum(lanes.work_s - self.pieces * gap_s, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class PrefillWork:
+class PrefillWork(NamedTuple):
     """
     The prefill work A of a step, beside a gap that hides some of it; shape as the gap's.
 

@@ -5,8 +5,7 @@ The pace of a batch: what a step takes, the prompts that its requests bring, and
     tau = t(N) + E[(A - gap)+]       A: prefill work that arrives in a step, gap: what hides it
 """
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -24,8 +23,7 @@ LEVELS = 0.4
 neighbouring numbers, both likely. [requests^2]"""
 
 
-@dataclass(frozen=True, slots=True)
-class Brought:
+class Brought(NamedTuple):
     """The prompts of a step, shape (questions, points)."""
 
     chunked: Chunked
@@ -66,8 +64,7 @@ class Brought:
         return cls(chunked, own_s, offers, share, offers * share)
 
 
-@dataclass(frozen=True, slots=True)
-class Calm:
+class Calm(NamedTuple):
     """Pace of a batch whose number does not swing, shape (questions, points)."""
 
     step_s: Array
@@ -107,8 +104,7 @@ class Calm:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedPace:
+class ClosedPace(NamedTuple):
     """Pace of a batch that is always full, shape (questions, points)."""
 
     step_s: Array
@@ -140,8 +136,8 @@ def convoy_share(lanes: Lanes, held: Array, brought: Brought) -> Array:
     busy2 = busy * busy
     gathering = busy * (1.0 + busy2 * (lanes.work_uneven - 1.0)) / ((1.0 - busy) * (1.0 - busy2))
     alone = held / (arrivals * lanes.decode_steps) * single * gathering
-    bursts = np.minimum(lanes.dispersion, MOST_BURSTS)
     if lanes.is_poisson:
         return alone
+    bursts = np.minimum(lanes.dispersion, MOST_BURSTS)
     regular = np.maximum(1.0 - lanes.dispersion, 0.0)
     return np.asarray(alone * (bursts + regular * np.maximum(1.0 - arrivals, 0.0)))

@@ -4,9 +4,8 @@ The search for the most that may be offered: a grid around a sketch of it, and l
 What is missed is nearly exponential in the number in the batch, so logarithms are nearly straight.
 """
 
-from dataclasses import dataclass
 from math import log
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +39,7 @@ SEEN: Final = 6
 utilization, and logarithm of what is offered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """What the search leaves, one element a question."""
 
     capacity_per_s: Array
@@ -91,8 +89,7 @@ def search_around(lanes: Lanes, bounds: Bounds, capacity: Array, expected: Array
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """Questions, and how they are looked at."""
 
     lanes: Lanes
@@ -132,8 +129,7 @@ def _is_over(table: Array) -> NDArray[np.bool_]:
     return np.asarray(np.logical_or.reduce(table[:-SEEN] > 0.0, axis=0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Crossing:
+class _Crossing(NamedTuple):
     """Two points between which a bound begins to be missed, or the last two."""
 
     low: Array

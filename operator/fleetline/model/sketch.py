@@ -35,9 +35,9 @@ REACH: Final = 7.0
 """How far below the limit of the batch it looks, in logarithms."""
 UPPER: Final = 0.15
 """Part of the way down from the limit of the batch, in logarithms, where a search begins."""
-CLOSE: Final = .16
+CLOSE: Final = 0.16
 """Width of an interval of logarithms that is narrow enough for a sketch."""
-NEAR: Final = .14
+NEAR: Final = 0.14
 """Standard deviations that are as good as none."""
 LEAST_CUT: Final = 0.02
 """Least that is cut off an interval of logarithms."""

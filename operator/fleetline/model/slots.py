@@ -6,8 +6,8 @@ arrivals bring. At the limit the queue is a random walk that drains at capacity 
 its tail is geometric with ratio lambda / C. Both are joined where they meet.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import special
@@ -46,8 +46,7 @@ def capacity_per_s(lanes: Lanes) -> Array:
     return filling.when_full(np.minimum(filling.pace.rate_per_s, served))
 
 
-@dataclass(frozen=True, slots=True)
-class _Filling:
+class _Filling(NamedTuple):
     """Batches of a lane up to the fullest, shape (questions, points)."""
 
     decoding: Array
